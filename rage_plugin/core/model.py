@@ -1,0 +1,367 @@
+"""The nouns: run, item, slice, gate, evidence, judgement. Frozen, typed, without behaviour.
+
+Every row type here has the columns of the table of the same name (see `store/schema`), so that
+state is the same thing in memory, in SQLite and in an event.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+
+class RunStatus(StrEnum):
+    """Where a run stands. Only `ACTIVE` injects anything or lets an agent continue."""
+
+    ACTIVE = "active"
+    PAUSED = "paused"
+    STOPPED = "stopped"
+    DONE = "done"
+    FAILED = "failed"
+
+
+class Phase(StrEnum):
+    """The phases of one slice; the edges between them are in `core/phases.py`."""
+
+    REVIEW = "review"
+    ANALYZE = "analyze"
+    GENERATE = "generate"
+    EXECUTE = "execute"
+    DONE = "done"
+
+
+class ItemState(StrEnum):
+    """The six states of an item; its 11 edges are in `core/phases.py`."""
+
+    PENDING = "PENDING"
+    CLAIMED = "CLAIMED"
+    IN_PROGRESS = "IN_PROGRESS"
+    DONE = "DONE"
+    FAILED = "FAILED"
+    SKIPPED = "SKIPPED"
+
+
+class Verification(StrEnum):
+    """What the runner found about an item; separate from its state (F102)."""
+
+    NONE = "none"
+    PASS = "pass"
+    FAIL = "fail"
+    UNVERIFIED = "unverified"
+
+
+class Verdict(StrEnum):
+    """The result of one check. Only `PASS` is a pass (law 5)."""
+
+    PASS = "pass"
+    FAIL = "fail"
+    TIMEOUT = "timeout"
+    PARTIAL = "partial"
+    SKIPPED = "skipped"
+    NOTHING_COLLECTED = "nothing_collected"
+    COULD_NOT_RUN = "could_not_run"
+    TAMPERED = "tampered"
+
+
+class Outcome(StrEnum):
+    """What one test id did in one cell. `SKIP` covers skipped and xfailed."""
+
+    PASS = "pass"
+    FAIL = "fail"
+    ERROR = "error"
+    SKIP = "skip"
+
+
+class Origin(StrEnum):
+    """Who wrote the check that was red before and green after."""
+
+    GIVEN = "given"
+    AGENT = "agent"
+    PERSON = "person"
+    SUITE = "suite"
+
+
+class PauseReason(StrEnum):
+    """Why a run waits for a person. The first four are F087's; the rest are RAGE's own."""
+
+    SPEC_DEVIATION = "SPEC_DEVIATION"
+    NEEDS_CLARIFICATION = "NEEDS_CLARIFICATION"
+    CRITICAL_ISSUE = "CRITICAL_ISSUE"
+    CIRCUIT_BREAKER = "CIRCUIT_BREAKER"
+    USER = "USER"
+    INTERRUPT = "INTERRUPT"
+    NO_PROGRESS = "NO_PROGRESS"
+    PROVIDER_ERRORS = "PROVIDER_ERRORS"
+    LIMIT_ITERATIONS = "LIMIT_ITERATIONS"
+    LIMIT_TOKENS = "LIMIT_TOKENS"
+    LIMIT_TIME = "LIMIT_TIME"
+    LIMIT_ITEMS = "LIMIT_ITEMS"
+    ITEM_FAILED = "ITEM_FAILED"
+    UNVERIFIED = "UNVERIFIED"
+    SCOPE = "SCOPE"
+    CHECK_COULD_NOT_RUN = "CHECK_COULD_NOT_RUN"
+    COMMIT_FAILED = "COMMIT_FAILED"
+    WORKSPACE_MOVED = "WORKSPACE_MOVED"
+    SESSION_ENDED = "SESSION_ENDED"
+    INTERNAL = "INTERNAL"
+
+
+@dataclass(frozen=True, slots=True)
+class ItemSpec:
+    """One backlog item as its source tells it; text is untrusted and uncleaned."""
+
+    id: str
+    title: str
+    body: str
+    source: str
+    """Where it was read, e.g. a path relative to the workspace."""
+    criteria: tuple[str, ...] = ()
+    gates: tuple[str, ...] = ()
+    """Targets for the profile's command templates, e.g. `tests/test_x.py::test_y`."""
+    depends_on: tuple[str, ...] = ()
+    parent: str | None = None
+    priority: int = 0
+    """Lower comes first."""
+    labels: tuple[str, ...] = ()
+    unseal: tuple[str, ...] = ()
+    """Paths that a person's front matter lifts the seal from."""
+    closed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A row of `runs`."""
+
+    id: str
+    target: str
+    title: str
+    status: RunStatus
+    phase: Phase
+    host: str
+    session: str
+    workspace: str
+    started_at: float
+    """Seconds since the epoch."""
+    current_item: str | None = None
+    pause_reason: PauseReason | None = None
+    pause_detail: str = ""
+    branch: str = ""
+    base_commit: str = ""
+    base_tree: str = ""
+    plan_version: int = 1
+    iteration: int = 0
+    """Turns of this run so far."""
+    tokens: int = 0
+    active_seconds: float = 0.0
+    """Wall time spent active before `resumed_at`; pauses do not count."""
+    resumed_at: float = 0.0
+    noop_turns: int = 0
+    provider_errors: int = 0
+    items_limit: int | None = None
+    limits: str = "{}"
+    """JSON of the `Limits` in force for this run."""
+    fence: int = 1
+    """Fencing token: the lease that wrote last."""
+    version: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A row of `items`: an `ItemSpec` and what became of it in one run."""
+
+    run: str
+    id: str
+    position: int
+    """Order of work, 0 first."""
+    title: str
+    state: ItemState = ItemState.PENDING
+    verification: Verification = Verification.NONE
+    source: str = ""
+    criteria: str = "[]"
+    """JSON list of strings."""
+    criteria_hash: str = ""
+    gates: str = "[]"
+    depends_on: str = "[]"
+    unseal: str = "[]"
+    parent: str | None = None
+    base_tree: str = ""
+    tree: str = ""
+    """The candidate tree that was judged last."""
+    commit: str = ""
+    origin: str = ""
+    """An `Origin` once the item passed."""
+    iteration: int = 0
+    attempts: int = 0
+    tokens: int = 0
+    reasked: int = 0
+    replanned: int = 0
+    reason: str = ""
+    next: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """A row of `slices`: one bounded objective, its gates and its expected scope."""
+
+    id: str
+    run: str
+    item: str
+    objective: str
+    scope: str
+    """JSON list of paths or globs; `["**"]` is the workspace without what is protected."""
+    origin: str
+    """`agent` or `default`."""
+    plan_version: int
+    superseded: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """A row of `gates`: one target that must be red before and green after."""
+
+    id: str
+    run: str
+    item: str
+    slice: str
+    target: str
+    """Empty: the profile's whole commands."""
+    origin: str
+    verdict: str = ""
+    evidence: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """A row of `evidence`: something that RAGE observed itself."""
+
+    id: str
+    run: str
+    item: str
+    kind: str
+    """e.g. `review`, `proposal`, `change`, `judgement`, `commit`, `person`."""
+    tree: str
+    data: str
+    """JSON, capped by the writer."""
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One path that differs between two trees."""
+
+    status: str
+    """`A`, `M`, `D` or `T` as `git diff --raw` says it (no renames)."""
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class Base:
+    """What the workspace was when a run or an item began; everything a check needs of it."""
+
+    tree: str
+    commit: str
+    """Empty on an unborn branch."""
+    untracked: tuple[str, ...] = ()
+    """Files that git did not track before the run: outside every tree and hidden in checks."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckRecord:
+    """One run of one command on one tree, as it goes into `checks`."""
+
+    cell: str
+    """`base`, `red`, `regression`, `green`, or the target run `target`."""
+    command: str
+    tree: str
+    command_hash: str
+    environment_hash: str
+    verdict: Verdict
+    passed: int
+    failed: int
+    skipped: int
+    seconds: float
+    cached: bool
+    isolation: str
+    artifact: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What the four runs say about one candidate tree, with everything a report must name."""
+
+    verification: Verification
+    verdict: Verdict
+    base_tree: str
+    tree: str
+    message: str
+    """One line, ≤ 200 characters, for the packet and the report."""
+    origin: Origin | None = None
+    red: tuple[str, ...] = ()
+    """Ids that failed on the base and pass on the candidate."""
+    failing: tuple[str, ...] = ()
+    """Ids that a gate needs and that do not pass on the candidate."""
+    regressions: tuple[str, ...] = ()
+    """Ids that passed before and now fail, vanished or are skipped."""
+    preexisting: tuple[str, ...] = ()
+    """Ids that failed before and still fail: named, not required."""
+    unstable: tuple[str, ...] = ()
+    tampered: tuple[str, ...] = ()
+    """Sealed paths that the candidate changed."""
+    reasons: tuple[str, ...] = ()
+    """Why the item is not `pass`, each a plain sentence."""
+    warnings: tuple[str, ...] = ()
+    checks: tuple[CheckRecord, ...] = ()
+    blocked: bool = False
+    """True where the base itself could not be checked, so that no attempt can help."""
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeRequest:
+    """What to judge: a candidate tree against the tree its item started from."""
+
+    run: str
+    item: str
+    base: Base
+    tree: str
+    given: tuple[str, ...]
+    """Gate targets written by a person in the item."""
+    proposed: tuple[str, ...] = ()
+    """Gate targets proposed by the agent."""
+    unseal: tuple[str, ...] = ()
+    claim_no_change: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """The agent's `RAGE {…}` line after validation: a proposal, never more."""
+
+    objective: str = ""
+    gates: tuple[str, ...] = ()
+    scope: tuple[str, ...] = ()
+    no_change: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RunState:
+    """Everything a decision may look at: bounded, so that a tick costs the same forever."""
+
+    run: Run
+    items: Mapping[str, Item]
+    slice: Slice | None = None
+    gates: tuple[Gate, ...] = ()
+    judged_trees: frozenset[str] = frozenset()
+    """Trees of the current item that a judgement has already been given for."""
+    last_failure: str = ""
+    """The last judgement's message for the current item, for the packet."""
+    directives: tuple[str, ...] = ()
+    """Corrections that still hold, newest last."""
+    avoid: tuple[str, ...] = ()
+    """Retired approaches of the current item."""
+    extra: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def item(self) -> Item | None:
+        """The item being worked on."""
+        current = self.run.current_item
+        return self.items.get(current) if current is not None else None

@@ -1,0 +1,172 @@
+"""What the loop needs of the outside, as protocols; the rooms implement them, `bootstrap` wires.
+
+The loop imports this module and never a room.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from .events import Event
+from .model import (
+    Base,
+    Change,
+    Evidence,
+    Item,
+    ItemSpec,
+    Judgement,
+    JudgeRequest,
+    Run,
+    RunState,
+)
+
+Progress = Callable[[str], None]
+"""Told one short line whenever something over a second begins or ends."""
+
+
+class Clock(Protocol):
+    """Wall time; passed in so that decisions stay pure."""
+
+    def now(self) -> float:
+        """Seconds since the epoch."""
+        ...
+
+
+class Store(Protocol):
+    """State in SQLite: one write path, and reads of bounded size."""
+
+    def append(self, run: str, expected_version: int, events: Sequence[Event], at: float) -> int:
+        """Record the events and apply their rows in one durable transaction (one sync).
+
+        Compare-and-set on `runs.version`: raises `StaleWrite` (a `RageError`) and writes nothing
+        when another process wrote first. Returns the new version.
+        """
+        ...
+
+    def load(self, run: str) -> RunState: ...
+
+    def active_run(self, workspace: str) -> Run | None:
+        """The workspace's run that is active or paused, newest first."""
+        ...
+
+    def last_run(self, workspace: str) -> Run | None: ...
+
+    def runs(self, workspace: str) -> Sequence[Run]: ...
+
+    def evidence(self, run: str, item: str | None = None) -> Sequence[Evidence]: ...
+
+    def head(self, run: str) -> str:
+        """Hash of the run's last event (64 hexadecimal digits)."""
+        ...
+
+    def observe(self, run: str, item: str, kind: str, data: dict[str, object], at: float) -> None:
+        """Record an observation (a tool call, a model call) without a sync: never state."""
+        ...
+
+
+class Backlog(Protocol):
+    """Reads items; verified readable before any model call (F032)."""
+
+    def resolve(self, target: str) -> Sequence[ItemSpec]:
+        """The items that a target stands for, in order of work, dependencies included.
+
+        Raises `Refused` with the list of unreadable sources, the path of a cycle, the missing id
+        or the self-edge. An item that is already closed is returned with `closed=True`.
+        """
+        ...
+
+    def title(self, target: str) -> str: ...
+
+
+class Verifier(Protocol):
+    """Owns trees and checks; the only writer of verdicts."""
+
+    def preflight(self) -> None:
+        """Raise `Refused` unless there is a command to check with, saying what to write."""
+        ...
+
+    def open(self, run: str) -> Base:
+        """Record the starting tree, the untracked files and the environment of a run."""
+        ...
+
+    def snapshot(self, base: Base) -> str:
+        """Hash of the workspace's tree now, without what was untracked at the base."""
+        ...
+
+    def changes(self, tree: str, other: str) -> Sequence[Change]: ...
+
+    def judge(self, request: JudgeRequest, progress: Progress) -> Judgement:
+        """Run what is needed of the four cells and say what they prove."""
+        ...
+
+    def sealed(self, changes: Sequence[Change], unseal: Sequence[str]) -> Sequence[str]:
+        """The changed paths that are sealed or protected."""
+        ...
+
+    def restore(self, base: Base, tree: str) -> Sequence[str]:
+        """Take the workspace from `tree` back to `base.tree`, only paths that differ.
+
+        A file that no longer holds what `tree` says is left alone and named in the result.
+        """
+        ...
+
+
+class Deliver(Protocol):
+    """Git effects of a run; each is looked up by its trailer before it is repeated."""
+
+    def preflight(self, snapshot: bool) -> str:
+        """Check that commits are possible; with `snapshot` commit modified files first.
+
+        Returns a line for the person or an empty string; raises `Refused` with the list of
+        modified tracked files, or with what to do (no git, no identity, a merge in progress).
+        """
+        ...
+
+    def begin(self, run: str, target: str, title: str) -> str:
+        """Switch to the run's own branch where the current one is protected; its name."""
+        ...
+
+    def head(self) -> str:
+        """The commit HEAD stands at; empty on an unborn branch."""
+        ...
+
+    def pin(self, run: str, base: Base) -> None:
+        """Keep the base alive under `refs/rage/<run>/base`."""
+        ...
+
+    def find(self, run: str, item: str) -> str:
+        """The commit on HEAD that carries this run's and item's trailers, else empty."""
+        ...
+
+    def commit(
+        self,
+        run: str,
+        item: Item,
+        base: Base,
+        tree: str,
+        evidence: str,
+        status: str,
+    ) -> str:
+        """Commit exactly `tree` on HEAD with trailers; the commit's id. Idempotent by trailer."""
+        ...
+
+    def keep(self, run: str, item: str, tree: str) -> str:
+        """Keep a failed candidate as a commit under `refs/rage/<run>/<item>`; the ref."""
+        ...
+
+    def revert(self, run: str, item: str, commit: str) -> str:
+        """A new commit that takes an item's commit back; its id."""
+        ...
+
+
+class Packets(Protocol):
+    """Renders what the model sees while a run is active."""
+
+    def packet(self, state: RunState, instruction: str) -> str:
+        """At most `packet.tokens` tokens, whatever the state."""
+        ...
+
+    def brief(self, state: RunState, spec: ItemSpec, pointers: Sequence[str]) -> str:
+        """At most `packet.brief_tokens` tokens; untrusted text cleaned and fenced."""
+        ...

@@ -1,0 +1,180 @@
+"""Every hook: what a host calls (RAGE implements) and what RAGE calls (extensions implement).
+
+Only the standard library and pluggy are imported here, because a host imports this module even
+when no run is active.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+import pluggy
+
+if TYPE_CHECKING:
+    from .core.model import ItemSpec
+
+PROJECT = "rage"
+hookspec = pluggy.HookspecMarker(PROJECT)
+hookimpl = pluggy.HookimplMarker(PROJECT)
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """One chat of one host in one workspace: the owner of a run (law 10)."""
+
+    host: str
+    id: str
+    workspace: str
+    """Absolute path of any folder inside the workspace."""
+    flags: frozenset[str] = frozenset()
+    """What the host cannot do; see `docs/host-adapter.md`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """An answer to a `/rage` line. It costs no model call; `then` begins a turn of the agent."""
+
+    text: str
+    then: str | None = None
+    error: bool = False
+    """True when the command was refused; scripts read it as exit code 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelRequest:
+    """What a host is about to send: only what the packet depends on."""
+
+    purpose: Literal["main", "worker", "side"] = "main"
+    depth: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens of one model call as the provider counted them."""
+
+    input: int = 0
+    output: int = 0
+    purpose: Literal["main", "worker", "side"] = "main"
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """One tool call that the model asked for."""
+
+    name: str
+    args: Mapping[str, object] = field(default_factory=dict)
+    id: str = ""
+    depth: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ToolOutcome:
+    """What a tool call came to."""
+
+    status: Literal["ok", "error", "unknown"] = "unknown"
+    text: str = ""
+    exception: BaseException | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Allow:
+    """The tool call may run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """The tool call must not run; `message` is what the model is told instead of a result."""
+
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A finished turn: the agent rests."""
+
+    text: str = ""
+    """The agent's last message."""
+    reason: Literal["done", "limit", "interrupt", "error"] = "done"
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Continue:
+    """The host sends `text` to the agent as the next message."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """The agent rests; `report` is shown to the person and not to the model."""
+
+    report: str = ""
+
+
+class HostSpec:
+    """Host lifecycle. The host calls; RAGE implements. Every result may be None: do nothing."""
+
+    @hookspec(firstresult=True)
+    def rage_user_message(self, session: Session, text: str) -> Reply | None:
+        """Before a person's message reaches the model; a `Reply` answers it instead."""
+
+    @hookspec(firstresult=True)
+    def rage_before_model_call(self, session: Session, request: ModelRequest) -> str | None:
+        """Before each model call of an active run; the packet to put at the request's tail."""
+
+    @hookspec
+    def rage_after_model_call(self, session: Session, usage: Usage) -> None:
+        """After each model call, with its usage."""
+
+    @hookspec(firstresult=True)
+    def rage_before_tool_call(self, session: Session, call: ToolCall) -> Allow | Block | None:
+        """Before a tool runs; `Block` refuses it."""
+
+    @hookspec
+    def rage_after_tool_call(self, session: Session, call: ToolCall, outcome: ToolOutcome) -> None:
+        """After a tool ran; an observation only."""
+
+    @hookspec(firstresult=True)
+    def rage_turn_end(self, session: Session, turn: Turn) -> Continue | Stop | None:
+        """When the agent rests; `Continue` starts its next turn."""
+
+    @hookspec
+    def rage_session_start(self, session: Session) -> None:
+        """When a chat begins or is resumed; a run that this session owns binds again."""
+
+    @hookspec
+    def rage_session_end(self, session: Session) -> None:
+        """When a chat ends; a run of it pauses and its lease is released."""
+
+
+class BacklogSource:
+    """What `rage_backlog_source` returns: one place that items can be read from."""
+
+    name: str
+
+    def claims(self, target: str) -> bool:
+        """Whether this source can resolve the target; no network, no model."""
+        raise NotImplementedError
+
+    def read(self, target: str) -> Sequence[ItemSpec]:
+        """Every item of the place the target lies in; `Refused` when it is unreadable."""
+        raise NotImplementedError
+
+
+class ExtensionSpec:
+    """Extensions. RAGE calls; distributions with an entry point in the group `rage` implement."""
+
+    @hookspec
+    def rage_backlog_source(self, workspace: str) -> BacklogSource | None:
+        """A backlog source for this workspace; sources are asked in registration order."""
+
+    @hookspec(firstresult=True)
+    def rage_parse_report(self, kind: str, path: str) -> Mapping[str, str] | None:
+        """Outcomes by test id from the report of a check: pass, fail, error or skip."""
+
+    @hookspec
+    def rage_sink(self, run: Mapping[str, object], event: str) -> None:
+        """Told of `item_done`, `item_failed`, `run_paused` and `run_ended`; never changes state."""
