@@ -161,6 +161,10 @@ class Run:
     items_limit: int | None = None
     limits: str = "{}"
     """JSON of the `Limits` in force for this run."""
+    untracked: str = "[]"
+    """JSON list of the files that git did not track before the run."""
+    holder: str = ""
+    """`pid:start-time` of the process that drives the run; tells a crash from a live holder."""
     fence: int = 1
     """Fencing token: the lease that wrote last."""
     version: int = 0
@@ -185,6 +189,7 @@ class Item:
     depends_on: str = "[]"
     unseal: str = "[]"
     parent: str | None = None
+    base_commit: str = ""
     base_tree: str = ""
     tree: str = ""
     """The candidate tree that was judged last."""
@@ -284,6 +289,31 @@ class CheckRecord:
     cached: bool
     isolation: str
     artifact: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """What one run of one command on one tree showed, test by test where it can tell."""
+
+    record: CheckRecord
+    per_test: bool
+    """False for a command with an exit code only; then `outcomes` is empty."""
+    outcomes: Mapping[str, Outcome] = field(default_factory=dict)
+    """By exact test id, e.g. `tests/test_x.py::test_y[1-a]`."""
+    broken: Mapping[str, str] = field(default_factory=dict)
+    """Files that could not be collected, with the first line of the error."""
+    duplicates: tuple[str, ...] = ()
+    """Ids that were reported more than once: no evidence."""
+    messages: Mapping[str, str] = field(default_factory=dict)
+    """One short line for each id that did not pass."""
+    exit_code: int | None = None
+    note: str = ""
+    """Why the verdict is what it is where the verdict alone does not say it."""
+
+    @property
+    def verdict(self) -> Verdict:
+        """The cell's verdict: `PASS` needs a whole, untampered run in which nothing failed."""
+        return self.record.verdict
 
 
 @dataclass(frozen=True, slots=True)
