@@ -6,7 +6,7 @@ when no run is active.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
@@ -30,6 +30,8 @@ class Session:
     """Absolute path of any folder inside the workspace."""
     flags: frozenset[str] = frozenset()
     """What the host cannot do; see `docs/host-adapter.md`."""
+    calls: Callable[[], int] | None = field(default=None, compare=False, repr=False)
+    """How many model calls this chat has made, where the host counts them (for the ledger)."""
 
 
 @dataclass(frozen=True, slots=True)
