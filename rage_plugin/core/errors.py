@@ -39,17 +39,3 @@ class IllegalTransition(RageError):
 
 class StaleWrite(RageError):
     """Another process wrote to the run first; nothing of this write was kept."""
-
-
-class StaleWrite(RageError):
-    """Another process wrote first; nothing was written. Load the run again and decide anew."""
-
-    def __init__(self, run: str, expected: int, found: int) -> None:
-        super().__init__(
-            f"Run {run} is at version {found} and not at {expected}: another process wrote first",
-            kept="Nothing was written",
-            next="rage status",
-        )
-        self.run = run
-        self.expected = expected
-        self.found = found
