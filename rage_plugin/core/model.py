@@ -395,3 +395,11 @@ class RunState:
         """The item being worked on."""
         current = self.run.current_item
         return self.items.get(current) if current is not None else None
+
+    @property
+    def working(self) -> Item:
+        """The item being worked on, where there must be one."""
+        item = self.item
+        if item is None:
+            raise ValueError("no item is being worked on")
+        return item

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
+from .config import CheckCommand
 from .events import Event
 from .model import (
     Base,
@@ -56,6 +57,10 @@ class Store(Protocol):
 
     def evidence(self, run: str, item: str | None = None) -> Sequence[Evidence]: ...
 
+    def estimate(self, workspace: str) -> str:
+        """What an item cost so far in this workspace, or that it is unknown."""
+        ...
+
     def head(self, run: str) -> str:
         """Hash of the run's last event (64 hexadecimal digits)."""
         ...
@@ -86,6 +91,14 @@ class Verifier(Protocol):
         """Raise `Refused` unless there is a command to check with, saying what to write."""
         ...
 
+    def commands(self) -> Sequence[CheckCommand]:
+        """The check commands in force: the profile's, else the detected ones."""
+        ...
+
+    def check_targets(self, targets: Sequence[str]) -> None:
+        """Raise `Refused` for a gate target that is not a path or test id inside the workspace."""
+        ...
+
     def open(self, run: str) -> Base:
         """Record the starting tree, the untracked files and the environment of a run."""
         ...
@@ -114,6 +127,14 @@ class Verifier(Protocol):
 
 class Deliver(Protocol):
     """Git effects of a run; each is looked up by its trailer before it is repeated."""
+
+    def branch(self) -> str:
+        """The branch HEAD is on; empty when detached."""
+        ...
+
+    def snapshot(self, run: str) -> str:
+        """Commit modified tracked files as their own commit, after `begin`; a line about it."""
+        ...
 
     def preflight(self, snapshot: bool) -> str:
         """Check that commits are possible; with `snapshot` commit modified files first.
@@ -169,4 +190,16 @@ class Packets(Protocol):
 
     def brief(self, state: RunState, spec: ItemSpec, pointers: Sequence[str]) -> str:
         """At most `packet.brief_tokens` tokens; untrusted text cleaned and fenced."""
+        ...
+
+
+class Survey(Protocol):
+    """Looks at the workspace for the review of an item; reads only (F009)."""
+
+    def review(self, item: str, gates: Sequence[str]) -> dict[str, object]:
+        """Head, dirty paths, instruction files, branches that name the item."""
+        ...
+
+    def pointers(self) -> Sequence[str]:
+        """Instruction files that the brief points to, e.g. AGENTS.md."""
         ...

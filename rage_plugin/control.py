@@ -1,0 +1,200 @@
+"""A person's words on a run: pause, resume, stop, correct, accept, reject.
+
+Each is one transaction and no model call, and takes effect at the next hook boundary whoever
+drives the run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from . import loop
+from .core import facts
+from .core.errors import Refused, StaleWrite
+from .core.events import Event, Scalar
+from .core.fold import apply
+from .core.model import (
+    Item,
+    ItemState,
+    Origin,
+    PauseReason,
+    Run,
+    RunState,
+    RunStatus,
+    Verification,
+)
+from .core.ports import Progress
+from .hookspecs import Session
+
+NO_RUN = "There is no run in this workspace"
+
+
+def current(parts: loop.Parts) -> Run:
+    """The run that is active or paused here, or `Refused`."""
+    run = parts.store.active_run(parts.workspace)
+    if run is None:
+        raise Refused(NO_RUN, next="/rage start TARGET")
+    return run
+
+
+def pause(parts: loop.Parts, detail: str = "A person paused the run") -> RunState:
+    """The run waits; the workspace stays as it is."""
+    return _write(parts, current(parts).id, lambda s, now: _pause(s, PauseReason.USER, detail, now))
+
+
+def interrupt(parts: loop.Parts, run: str, reason: PauseReason, detail: str) -> RunState:
+    """Pause a given run for a typed reason; absorbing: a run that is not active stays as it is."""
+    return _write(parts, run, lambda s, now: _pause(s, reason, detail, now))
+
+
+def stop(parts: loop.Parts) -> RunState:
+    """The run is over; commits stay, the workspace stays as it is."""
+
+    def write(state: RunState, now: float) -> list[Event]:
+        return [facts.stopped(state, "A person stopped the run", now)]
+
+    return _write(parts, current(parts).id, write)
+
+
+def resume(
+    parts: loop.Parts,
+    session: Session,
+    holder: str,
+    alive: Callable[[str], bool],
+    progress: Progress,
+) -> loop.Ticked:
+    """Bind the run to this session and take it as far as evidence goes without a model call."""
+    run = current(parts)
+    mine = (run.host, run.session) == (session.host, session.id)
+    if run.status is RunStatus.ACTIVE and not mine and alive(run.holder):
+        raise Refused(
+            f"Run {run.id} is being driven by {run.host} session {run.session}",
+            kept="Nothing was changed",
+            next="/rage pause it first",
+        )
+
+    def write(state: RunState, now: float) -> list[Event]:
+        return [facts.resumed(state, (session.host, session.id), holder, now)]
+
+    _write(parts, run.id, write)
+    ticked = loop.tick(parts, run.id, None, 0, progress)
+    if ticked.state.run.status is RunStatus.ACTIVE and ticked.text == loop.GO_ON:
+        return loop.Ticked(ticked.state, loop.brief(parts, ticked.state))
+    return ticked
+
+
+def correct(parts: loop.Parts, text: str) -> RunState:
+    """A versioned correction: the open slice is superseded at once."""
+
+    def write(state: RunState, now: float) -> list[Event]:
+        return [facts.corrected(state, text[:2000], now)]
+
+    return _write(parts, current(parts).id, write)
+
+
+def accept(parts: loop.Parts, item_id: str) -> RunState:
+    """A person's word that an unverified item is done; bound to its tree, once (F163)."""
+
+    def write(state: RunState, now: float) -> list[Event]:
+        item = _waiting(state, item_id)
+        values: dict[str, Scalar] = {
+            "state": ItemState.DONE,
+            "verification": Verification.PASS,
+            "origin": Origin.PERSON,
+            "next": "",
+        }
+        data = {"why": f"A person accepted {item_id}", "tree": item.tree, "commit": item.commit}
+        row = facts.evidence(state, "accept", item.tree, data, now)
+        return _with_end(state, [facts.person(state, item_id, values, row)], now)
+
+    return _write(parts, _last(parts), write)
+
+
+def reject(parts: loop.Parts, item_id: str, why: str) -> RunState:
+    """A person's word against an unverified item: its commit is taken back by a new commit."""
+    run = _last(parts)
+    state = parts.store.load(run)
+    item = _waiting(state, item_id)
+    revert = parts.deliver.revert(run, item_id, item.commit) if item.commit else ""
+
+    def write(state: RunState, now: float) -> list[Event]:
+        item = _waiting(state, item_id)
+        values: dict[str, Scalar] = {
+            "state": ItemState.FAILED,
+            "verification": Verification.FAIL,
+            "reason": f"rejected: {why[:500]}",
+            "next": "",
+        }
+        data = {"why": f"A person rejected {item_id}: {why[:500]}", "revert": revert}
+        row = facts.evidence(state, "reject", item.tree, data, now)
+        return [facts.person(state, item_id, values, row)]
+
+    return _write(parts, run, write)
+
+
+def _last(parts: loop.Parts) -> str:
+    run = parts.store.active_run(parts.workspace) or parts.store.last_run(parts.workspace)
+    if run is None:
+        raise Refused(NO_RUN, next="/rage start TARGET")
+    return run.id
+
+
+def _pause(state: RunState, reason: PauseReason, detail: str, now: float) -> list[Event]:
+    if state.run.status is not RunStatus.ACTIVE:
+        return []
+    return [facts.paused(state, reason, detail, now)]
+
+
+def _with_end(state: RunState, events: list[Event], now: float) -> list[Event]:
+    """A paused run whose last item a person has settled is done."""
+    for event in events:
+        state = apply(state, event)
+    settled = (ItemState.DONE, ItemState.SKIPPED)
+    if state.run.status is RunStatus.PAUSED and all(
+        i.state in settled for i in state.items.values()
+    ):
+        row = facts.evidence(state, "accept", "", {"items": len(state.items)}, now)
+        return [*events, facts.finished(state, "All items are done", now, row)]
+    return events
+
+
+def _waiting(state: RunState, item_id: str) -> Item:
+    wanted = item_id.removeprefix("#")
+    item = state.items.get(wanted)
+    if item is None:
+        raise Refused(
+            f"Run {state.run.id} has no item {item_id}",
+            kept="Nothing was changed",
+            next=f"/rage report lists {', '.join(list(state.items)[:5])}",
+        )
+    open_one = item.state is ItemState.IN_PROGRESS and item.next
+    if not open_one or item.verification is not Verification.UNVERIFIED:
+        raise Refused(
+            f"Item {wanted} is {item.state.lower()} ({item.verification}): "
+            "only an unverified item waits for a person",
+            kept="Nothing was changed",
+            next="/rage report",
+        )
+    return item
+
+
+def _write(
+    parts: loop.Parts, run: str, events: Callable[[RunState, float], list[Event]]
+) -> RunState:
+    """Decide on what holds now and write; decide again when somebody wrote first."""
+    for _ in range(50):
+        state = parts.store.load(run)
+        now = parts.clock.now()
+        new = events(state, now)
+        if not new:
+            return state
+        try:
+            parts.store.append(run, state.run.version, new, now)
+        except StaleWrite:
+            continue
+        after = parts.store.load(run)
+        for event in new:
+            if event.kind.startswith("run_"):
+                parts.sink(after, event.kind)
+        return after
+    raise StaleWrite("The run is being written to all the time", next="try again")

@@ -1,0 +1,347 @@
+"""What follows at a turn's end: a pure function from state and observation to the next step.
+
+`loop.py` carries out one step, folds what happened back into the state and asks again, until the
+step is `Rest` or `Halt`. Evidence is looked at before limits.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from . import facts, limits
+from .events import Event
+from .model import (
+    Change,
+    ItemState,
+    Judgement,
+    PauseReason,
+    Phase,
+    Proposal,
+    RunState,
+    RunStatus,
+    Verification,
+)
+from .order import next_item
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What RAGE observed itself when a turn ended (or, with `turn` False, at a resume)."""
+
+    tree: str
+    changes: Sequence[Change]
+    """From the item's base tree to `tree`."""
+    proposal: Proposal | None
+    proposal_problem: str
+    """Why there is no proposal: empty when the agent wrote no line at all."""
+    reason: Literal["done", "limit", "interrupt", "error"]
+    tokens: int
+    now: float
+    error: str = ""
+    turn: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Walk:
+    """How far one tick has come."""
+
+    state: RunState
+    seen: Seen
+    edges: int = 0
+    """Phase edges and settled items so far in this tick."""
+    counted: bool = False
+    used: bool = False
+    """The proposal was consumed."""
+    asked: bool = False
+    """This tick spends the re-ask."""
+    judgement: Judgement | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """Fold this event and go on; the other fields say what it does to the walk."""
+
+    event: Event
+    edge: bool = True
+    uses_proposal: bool = False
+    uses_judgement: bool = False
+    asks: bool = False
+    counts: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Judge:
+    """Run the checks on the candidate."""
+
+    proposed: tuple[str, ...]
+    claim_no_change: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """Commit the judged tree; `status` is the trailer's word."""
+
+    status: Literal["verified", "unverified"]
+    empty: bool
+    """True where the candidate is the base: there is nothing to commit."""
+    then: Phase
+    """`DONE` after the last item of a run, else `REVIEW`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fail:
+    """Keep the item's changes under a ref, take them back, mark it failed."""
+
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Begin:
+    """Review and begin the next item; its brief starts the next turn."""
+
+    item: str
+
+
+@dataclass(frozen=True, slots=True)
+class Rest:
+    """Nothing more follows from what was seen; the agent goes on."""
+
+    ask_again: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Halt:
+    """The run ends or waits; the agent rests."""
+
+
+Step: TypeAlias = Record | Judge | Commit | Fail | Begin | Rest | Halt
+
+
+def next_step(walk: Walk) -> Step:
+    """The next step of a tick."""
+    state = walk.state
+    if state.run.status is not RunStatus.ACTIVE:
+        return Halt()
+    if state.item is None:
+        return _after_item(walk)
+    if walk.judgement is not None:
+        return _from_judgement(walk, walk.judgement)
+    if _settled(state):
+        return _after_item(walk)
+    if _cut_short(walk):
+        return _close_turn(walk)
+    step = {
+        Phase.ANALYZE: _analyze,
+        Phase.GENERATE: _generate,
+        Phase.EXECUTE: _execute,
+    }[state.run.phase](walk)
+    return step if not isinstance(step, Rest) else _close_turn(walk)
+
+
+def _cut_short(walk: Walk) -> bool:
+    """Whether the agent was stopped in the middle, so that its work must not be judged yet.
+
+    At the last provider error allowed it is judged all the same: evidence comes before limits.
+    """
+    run, seen = walk.state.run, walk.seen
+    if seen.reason == "error":
+        return run.provider_errors + 1 < limits.read(run).provider_errors
+    return seen.reason == "interrupt" or (not seen.turn and run.phase is not Phase.EXECUTE)
+
+
+def outside(changes: Sequence[Change], scope: Sequence[str], gates: Sequence[str]) -> list[str]:
+    """Changed paths that a slice's scope and its gates' own files do not cover."""
+    files = [g.split("::", 1)[0] for g in gates if g]
+    return [c.path for c in changes if not any(_covers(p, c.path) for p in [*scope, *files])]
+
+
+def _covers(pattern: str, path: str) -> bool:
+    pattern = pattern.removeprefix("./").rstrip("/")
+    if pattern in ("**", ".", ""):
+        return True
+    return path == pattern or path.startswith(pattern + "/") or fnmatch.fnmatchcase(path, pattern)
+
+
+def _fresh(walk: Walk) -> bool:
+    """Whether the workspace holds a candidate that this item was not judged on yet."""
+    item = walk.state.item
+    return (
+        item is not None
+        and walk.seen.tree != item.base_tree
+        and walk.seen.tree not in walk.state.judged_trees
+    )
+
+
+def _analyze(walk: Walk) -> Step:
+    state, seen, item = walk.state, walk.seen, walk.state.working
+    if seen.proposal is not None and not walk.used:
+        data = {
+            "objective": seen.proposal.objective,
+            "gates": seen.proposal.gates,
+            "scope": seen.proposal.scope,
+            "no_change": seen.proposal.no_change,
+        }
+        row = facts.evidence(state, "proposal", seen.tree, data, seen.now)
+        why = f"The agent proposed one slice of {item.id}"
+        return Record(facts.sliced(state, seen.proposal, row, why), uses_proposal=True)
+    data = {"reason": seen.proposal_problem or "no RAGE line"}
+    row = facts.evidence(state, "default_slice", seen.tree, data, seen.now)
+    if state.slice is not None:
+        if not _fresh(walk):
+            return Rest()
+        why = f"The slice of {item.id} still holds"
+        return Record(facts.moved(state, Phase.GENERATE, row, why))
+    # A person's gates leave nothing to ask for once there is something to check.
+    if item.reasked or (item.gates != "[]" and _fresh(walk)):
+        why = f"Took the whole of {item.id} as its slice: {data['reason']}"
+        return Record(facts.sliced(state, None, row, why))
+    return Record(facts.reasked(state, str(data["reason"])), asks=True, edge=False)
+
+
+def _generate(walk: Walk) -> Step:
+    state, seen, item = walk.state, walk.seen, walk.state.working
+    claim = seen.proposal.no_change if seen.proposal else ""
+    if claim and seen.tree == item.base_tree:
+        row = facts.evidence(state, "no_change", seen.tree, {"claim": claim[:300]}, seen.now)
+        return Record(
+            facts.moved(state, Phase.EXECUTE, row, "The agent claims no change is needed")
+        )
+    if not _fresh(walk):
+        return Rest()
+    scope = json.loads(state.slice.scope) if state.slice else list(facts.WHOLE_SCOPE)
+    strays = outside(seen.changes, scope, [g.target for g in state.gates])
+    if strays:
+        row = facts.evidence(state, "scope", seen.tree, {"outside": strays[:10]}, seen.now)
+        if item.replanned:
+            detail = f"{item.id} left its scope again: {', '.join(strays[:3])}"
+            return Record(facts.paused(state, PauseReason.SCOPE, detail, seen.now))
+        return Record(facts.rescoped(state, row, strays))
+    paths = [f"{c.status} {c.path}" for c in seen.changes]
+    data = {"changed": paths[:10], "count": len(paths)}
+    row = facts.evidence(state, "change", seen.tree, data, seen.now)
+    why = f"{len(paths)} file{'s' * (len(paths) != 1)} changed for {item.id}"
+    return Record(facts.moved(state, Phase.EXECUTE, row, why))
+
+
+def _execute(walk: Walk) -> Step:
+    item = walk.state.working
+    proposed = tuple(g.target for g in walk.state.gates if g.origin == "agent")
+    return Judge(proposed, claim_no_change=walk.seen.tree == item.base_tree)
+
+
+def _from_judgement(walk: Walk, judgement: Judgement) -> Step:
+    state, seen, item = walk.state, walk.seen, walk.state.working
+    data = facts.judgement_data(judgement)
+    row = facts.evidence(state, "judgement", judgement.tree, data, seen.now)
+    if judgement.verification in (Verification.PASS, Verification.UNVERIFIED):
+        if item.verification is not judgement.verification or item.tree != judgement.tree:
+            return Record(facts.judged(state, judgement, row))
+        passed = judgement.verification is Verification.PASS
+        others = [i for i in state.items.values() if i.id != item.id]
+        last = passed and all(i.state in (ItemState.DONE, ItemState.SKIPPED) for i in others)
+        return Commit(
+            "verified" if passed else "unverified",
+            empty=judgement.tree == item.base_tree,
+            then=Phase.DONE if last else Phase.REVIEW,
+        )
+    if judgement.blocked:
+        return Record(
+            facts.paused(state, PauseReason.CHECK_COULD_NOT_RUN, judgement.message, seen.now)
+        )
+    return Record(facts.attempt_failed(state, judgement, row), uses_judgement=True)
+
+
+def _settled(state: RunState) -> bool:
+    """Whether the current item needs no further turn."""
+    item = state.working
+    return item.state in (ItemState.DONE, ItemState.FAILED, ItemState.SKIPPED) or (
+        item.verification is Verification.UNVERIFIED and bool(item.next)
+    )
+
+
+def _close_turn(walk: Walk) -> Step:
+    """Count the turn, then look at the limits, then let the agent go on."""
+    state, seen, item = walk.state, walk.seen, walk.state.working
+    if not walk.counted and seen.turn:
+        return Record(count_turn(walk), counts=True, edge=False)
+    allowed = limits.read(state.run)
+    if item.attempts > allowed.max_fix_attempts:
+        return Fail(f"{item.attempts} attempts did not pass: {state.last_failure or item.reason}")
+    if seen.reason == "interrupt":
+        return _pause(walk, PauseReason.INTERRUPT, "The turn was interrupted")
+    reached = limits.run_limit(state, seen.now)
+    if reached:
+        reason, detail = reached
+        if reason is PauseReason.PROVIDER_ERRORS and seen.error:
+            detail = f"{detail}; the last: {seen.error}"
+        return _pause(walk, reason, detail)
+    spent = limits.item_limit(state)
+    if spent:
+        reason, detail = spent
+        others = tuple(i for i in state.items.values() if i.id != item.id)
+        # With nothing else to do the work is left where it is, for a person to raise the limit.
+        return Fail(detail) if next_item(others) else _pause(walk, reason, detail)
+    return Rest(ask_again=walk.asked)
+
+
+def count_turn(walk: Walk) -> Event:
+    """The event that counts this turn: a no-op is one with neither new evidence nor an edge."""
+    error = walk.seen.reason == "error"
+    quiet = walk.edges == 0
+    noop = None if (walk.asked or error) and quiet else quiet
+    return facts.turn_counted(walk.state, tokens=walk.seen.tokens, noop=noop, error=error)
+
+
+def _pause(walk: Walk, reason: PauseReason, detail: str) -> Record:
+    return Record(facts.paused(walk.state, reason, detail, walk.seen.now), edge=False)
+
+
+def _after_item(walk: Walk) -> Step:
+    """An item is settled (or none has begun): the next one, or the end of the run."""
+    state, seen = walk.state, walk.seen
+    if not walk.counted and seen.turn and state.item is not None:
+        return Record(count_turn(walk), counts=True, edge=False)
+    allowed = limits.read(state.run)
+    item = state.item
+    failed = item is not None and item.state is ItemState.FAILED
+    chosen = next_item(tuple(state.items.values()))
+    if chosen is None:
+        return Record(_end(walk), edge=False)
+    if failed and item is not None and allowed.on_failed_item == "pause":
+        return _pause(walk, PauseReason.ITEM_FAILED, f"{item.id} failed: {item.reason}")
+    if seen.reason == "interrupt":
+        return _pause(walk, PauseReason.INTERRUPT, "The turn was interrupted")
+    settled = sum(i.state is not ItemState.PENDING for i in state.items.values())
+    if state.run.items_limit is not None and settled >= state.run.items_limit:
+        return _pause(walk, PauseReason.LIMIT_ITEMS, f"{settled} items were asked for")
+    reached = limits.run_limit(state, seen.now)
+    if reached:
+        return _pause(walk, *reached)
+    return Begin(chosen)
+
+
+def _end(walk: Walk) -> Event:
+    """No item can be begun: done when all are done, else the run waits for a person."""
+    state, now = walk.state, walk.seen.now
+    items = state.items.values()
+    if all(i.state in (ItemState.DONE, ItemState.SKIPPED) for i in items):
+        count = sum(i.state is ItemState.DONE for i in items)
+        return facts.finished(
+            state, f"All {count} items are done" if count else "Nothing to do", now
+        )
+    unverified = [i.id for i in items if i.verification is Verification.UNVERIFIED]
+    failed = [i.id for i in items if i.state is ItemState.FAILED]
+    waiting = [i.id for i in items if i.state is ItemState.PENDING]
+    parts = []
+    if failed:
+        parts.append(f"failed: {', '.join(failed)}")
+    if unverified:
+        parts.append(f"unverified: {', '.join(unverified)}")
+    if waiting:
+        parts.append(f"waiting for them: {', '.join(waiting)}")
+    reason = PauseReason.ITEM_FAILED if failed else PauseReason.UNVERIFIED
+    return facts.paused(state, reason, "; ".join(parts), now)

@@ -1,0 +1,123 @@
+"""State from events: what an event's rows make of a `RunState`.
+
+The store applies the same rows to SQLite; this is the same fold in memory, so that a tick can walk
+several edges before it writes once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields, replace
+from enum import StrEnum
+from typing import TypeVar
+
+from .events import Event, Put, Scalar
+from .model import (
+    Gate,
+    Item,
+    ItemState,
+    PauseReason,
+    Phase,
+    Run,
+    RunState,
+    RunStatus,
+    Slice,
+    Verification,
+)
+
+_ENUMS: dict[str, type[StrEnum]] = {
+    "status": RunStatus,
+    "phase": Phase,
+    "pause_reason": PauseReason,
+    "state": ItemState,
+    "verification": Verification,
+}
+Row = TypeVar("Row", Run, Item, Slice, Gate)
+
+
+def typed(values: Mapping[str, Scalar]) -> dict[str, object]:
+    """Column values as the dataclasses hold them: enum columns become enums."""
+    return {
+        name: _ENUMS[name](str(value)) if name in _ENUMS and value is not None else value
+        for name, value in values.items()
+    }
+
+
+def row(kind: type[Row], values: Mapping[str, Scalar]) -> Row:
+    """A row's dataclass from its columns."""
+    return kind(**typed(values))  # type: ignore[arg-type]
+
+
+def columns(value: Run | Item | Slice | Gate) -> dict[str, Scalar]:
+    """A row's columns from its dataclass."""
+    return {f.name: getattr(value, f.name) for f in fields(value)}
+
+
+def apply(state: RunState | None, event: Event) -> RunState:
+    """The state after the event. The first event of a run must set its `runs` row."""
+    for put in event.puts:
+        state = _apply(state, put)
+    if state is None:
+        raise ValueError("the first event of a run sets no run")
+    return state
+
+
+def _apply(state: RunState | None, put: Put) -> RunState:
+    if state is None:
+        if put.table != "runs":
+            raise ValueError("the first event of a run sets no run")
+        return RunState(run=row(Run, {"id": str(put.key[0]), **put.values}), items={})
+    change = typed(put.values)
+    if put.table == "runs":
+        moved = put.values.get("current_item", state.run.current_item) != state.run.current_item
+        run = replace(state.run, **change)  # type: ignore[arg-type]
+        if not moved:
+            return replace(state, run=run)
+        # What belongs to one item only is left behind with it.
+        return replace(
+            state,
+            run=run,
+            slice=None,
+            gates=(),
+            judged_trees=frozenset(),
+            last_failure="",
+            avoid=(),
+        )
+    if put.table == "items":
+        item_id = str(put.key[1])
+        old = state.items.get(item_id)
+        item = (
+            replace(old, **change)  # type: ignore[arg-type]
+            if old
+            else row(Item, {"run": str(put.key[0]), "id": item_id, **put.values})
+        )
+        return replace(state, items={**state.items, item_id: item})
+    if put.table == "slices":
+        return _apply_slice(state, put)
+    if put.table == "gates":
+        gate_id = str(put.key[0])
+        known = {g.id: g for g in state.gates}
+        known[gate_id] = (
+            replace(known[gate_id], **change)  # type: ignore[arg-type]
+            if gate_id in known
+            else row(Gate, {"id": gate_id, **put.values})
+        )
+        return replace(state, gates=tuple(known.values()))
+    if put.table == "corrections":
+        return replace(state, directives=(*state.directives, str(put.values["text"])))
+    if put.table == "evidence" and put.values.get("kind") == "judgement":
+        return replace(state, judged_trees=state.judged_trees | {str(put.values["tree"])})
+    if put.table == "failures":
+        return replace(state, last_failure=str(put.values.get("message", "")))
+    return state
+
+
+def _apply_slice(state: RunState, put: Put) -> RunState:
+    slice_id = str(put.key[0])
+    if state.slice is not None and state.slice.id == slice_id:
+        changed = replace(state.slice, **typed(put.values))  # type: ignore[arg-type]
+        return replace(state, slice=None if changed.superseded else changed)
+    if put.values.get("superseded"):
+        return state
+    new = row(Slice, {"id": slice_id, **put.values})
+    return replace(state, slice=new, gates=())

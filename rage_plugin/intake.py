@@ -1,0 +1,227 @@
+"""From a target to a run: everything that is looked at before the first model call.
+
+Nothing is written until every source was read, a check was found and git was seen to be able to
+take commits; a refusal leaves no trace.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TypedDict
+
+from . import loop
+from .commands import Command
+from .core import facts, limits
+from .core.config import Limits
+from .core.decide import Seen, Walk
+from .core.errors import Refused
+from .core.events import Event
+from .core.fold import apply
+from .core.model import Base, Item, ItemSpec, Phase, Run, RunState, RunStatus
+from .hookspecs import Session
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """A run that began, was there already, or had nothing to do."""
+
+    state: RunState
+    text: str
+    brief: str | None
+
+
+def start(parts: loop.Parts, session: Session, command: Command, run: str, holder: str) -> Started:
+    """Begin a run on a target; the same run when it is active already (F004)."""
+    held = parts.store.active_run(parts.workspace)
+    if held is not None:
+        return _already(parts, session, command, held)
+    parts.verifier.preflight()
+    specs = parts.backlog.resolve(command.target)
+    parts.verifier.check_targets([t for s in specs for t in s.gates])
+    todo = [s for s in specs if not s.closed]
+    title = parts.backlog.title(command.target)
+    if not todo:
+        return _nothing(parts, session, command, run, title)
+    notes = [parts.deliver.preflight(command.snapshot)]
+    before = parts.deliver.branch()
+    branch = parts.deliver.begin(run, command.target, title)
+    if branch != before:
+        notes.append(f"On branch {branch}, made for this run; {before or 'HEAD'} stays as it is.")
+    if command.snapshot:
+        notes.append(parts.deliver.snapshot(run))
+    base = parts.verifier.open(run)
+    parts.deliver.pin(run, base)
+    state, events = _first(parts, session, command, run, holder, title, branch, base, todo)
+    walk = Walk(state, Seen(base.tree, (), None, "", "done", 0, state.run.started_at, turn=False))
+    first = loop.next_ready(state)
+    walk = loop.begin(parts, walk, events, first)
+    brief = loop.brief(parts, walk.state)
+    parts.store.append(run, 0, events, state.run.started_at)
+    state = parts.store.load(run)
+    count = f"{len(todo)} item{'s' * (len(todo) != 1)}"
+    lines = [f"RAGE run {run} started on {command.target}: {count}, {first} first."]
+    return Started(state, "\n".join([*lines, *[n for n in notes if n]]), brief)
+
+
+class PlannedItem(TypedDict):
+    """One item of a plan."""
+
+    id: str
+    title: str
+    source: str
+    depends_on: list[str]
+    criteria: list[str]
+    gates: list[str]
+    closed: bool
+
+
+class Plan(TypedDict):
+    """What `rage plan --json` prints."""
+
+    target: str
+    title: str
+    items: list[PlannedItem]
+    checks: list[dict[str, object]]
+    limits: dict[str, object]
+    estimate: str
+    protected: list[str]
+    problem: str
+
+
+def plan(parts: loop.Parts, command: Command) -> Plan:
+    """What `start` would do: no model call, nothing written (F158)."""
+    specs = parts.backlog.resolve(command.target)
+    checks: list[dict[str, object]] = []
+    problem = ""
+    try:
+        parts.verifier.preflight()
+        parts.verifier.check_targets([t for s in specs for t in s.gates])
+        checks = [
+            {"name": c.name, "command": list(c.command), "required": c.required}
+            for c in parts.verifier.commands()
+        ]
+    except Refused as error:
+        problem = error.line()
+    return {
+        "target": command.target,
+        "title": parts.backlog.title(command.target),
+        "items": [
+            {
+                "id": s.id,
+                "title": s.title,
+                "source": s.source,
+                "depends_on": list(s.depends_on),
+                "criteria": list(s.criteria),
+                "gates": list(s.gates),
+                "closed": s.closed,
+            }
+            for s in specs
+        ],
+        "checks": checks,
+        "limits": json.loads(limits.dump(limits_of(parts.config.limits, command))),
+        "estimate": parts.store.estimate(parts.workspace),
+        "protected": list(parts.config.git.protected),
+        "problem": problem,
+    }
+
+
+def plan_lines(data: Plan) -> str:
+    """The plan for a terminal or a chat."""
+    out = [f"Plan for {data['target']}: {data['title']}"]
+    for number, item in enumerate(data["items"], 1):
+        gates = ", ".join(item["gates"]) or "none of its own: a test must be red before"
+        after = f", after {', '.join(item['depends_on'])}" if item["depends_on"] else ""
+        word = " (closed)" if item["closed"] else ""
+        out.append(f"  {number}. {item['id']} {item['title']}{word}{after}")
+        out.append(f"     {len(item['criteria'])} criteria; gate: {gates}")
+    for check in data["checks"]:
+        word = "required" if check["required"] else "optional"
+        argv = check["command"]
+        shown = " ".join(map(str, argv)) if isinstance(argv, list) else str(argv)
+        out.append(f"  check {check['name']} ({word}): {shown}")
+    out.append(f"  estimate: {data['estimate']}")
+    out.append("  limits: " + ", ".join(f"{k} {v}" for k, v in data["limits"].items()))
+    if data["problem"]:
+        out.append(f"  start would be refused: {data['problem']}")
+    return "\n".join(out)
+
+
+def _already(parts: loop.Parts, session: Session, command: Command, held: Run) -> Started:
+    state = parts.store.load(held.id)
+    same_owner = (held.host, held.session) == (session.host, session.id)
+    if held.target == command.target and same_owner:
+        hint = "" if held.status is RunStatus.ACTIVE else " /rage resume goes on."
+        return Started(
+            state, f"Run {held.id} on {held.target} is {held.status} already.{hint}", None
+        )
+    raise Refused(
+        f"Run {held.id} on {held.target} is {held.status} in this workspace, "
+        f"held by {held.host} session {held.session}",
+        kept="Nothing was changed",
+        next="/rage resume takes it up here, /rage stop ends it",
+    )
+
+
+def _nothing(
+    parts: loop.Parts, session: Session, command: Command, run: str, title: str
+) -> Started:
+    now = parts.clock.now()
+    state, events = _first(parts, session, command, run, "", title, "", Base("", ""), [])
+    done = facts.finished(state, "Nothing to do: every item of the target is closed", now)
+    parts.store.append(run, 0, [*events, done], now)
+    return Started(apply(state, done), done.why, None)
+
+
+def _first(
+    parts: loop.Parts,
+    session: Session,
+    command: Command,
+    run: str,
+    holder: str,
+    title: str,
+    branch: str,
+    base: Base,
+    todo: Sequence[ItemSpec],
+) -> tuple[RunState, list[Event]]:
+    now = parts.clock.now()
+    row = Run(
+        id=run,
+        target=command.target,
+        title=title,
+        status=RunStatus.ACTIVE,
+        phase=Phase.REVIEW,
+        host=session.host,
+        session=session.id,
+        workspace=parts.workspace,
+        started_at=now,
+        resumed_at=now,
+        branch=branch,
+        base_commit=base.commit,
+        base_tree=base.tree,
+        items_limit=command.items,
+        limits=limits.dump(limits_of(parts.config.limits, command)),
+        untracked=json.dumps(base.untracked),
+        holder=holder,
+    )
+    chosen = {s.id for s in todo}
+    items: list[Item] = []
+    for position, spec in enumerate(todo):
+        # A dependency that is closed already holds nothing up.
+        open_ones = tuple(d for d in spec.depends_on if d in chosen)
+        items.append(facts.item_from(replace(spec, depends_on=open_ones), run, position))
+    event = facts.run_started(row, items, f"{session.host} started {command.target}")
+    return apply(None, event), [event]
+
+
+def limits_of(configured: Limits, command: Command) -> Limits:
+    """The project's limits with what the person typed on top."""
+    chosen = configured
+    if command.budget is not None:
+        item = min(command.budget, configured.item_tokens or command.budget)
+        chosen = replace(chosen, run_tokens=command.budget, item_tokens=item)
+    if command.max_iterations is not None:
+        turns = command.max_iterations
+        chosen = replace(chosen, run_iterations=turns, max_iterations=turns)
+    return chosen

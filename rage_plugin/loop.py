@@ -1,0 +1,360 @@
+"""One tick of the control loop: load, decide, act, record.
+
+The decision is `core/decide.py`; the acts go through `core/ports.py`. A tick writes once, and once
+more before an external effect. Nothing here knows git, SQL or a host.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+from .core import facts, proposal
+from .core.config import ProjectConfig
+from .core.decide import (
+    Begin,
+    Commit,
+    Fail,
+    Halt,
+    Judge,
+    Record,
+    Rest,
+    Seen,
+    Walk,
+    count_turn,
+    next_step,
+)
+from .core.errors import RageError, StaleWrite
+from .core.events import Event
+from .core.fold import apply
+from .core.model import (
+    Change,
+    Base,
+    Item,
+    ItemSpec,
+    Judgement,
+    JudgeRequest,
+    PauseReason,
+    Phase,
+    Run,
+    RunState,
+    RunStatus,
+)
+from .core.order import next_item
+from .core.ports import (
+    Backlog,
+    Clock,
+    Deliver,
+    Packets,
+    Progress,
+    Store,
+    Survey,
+    Verifier,
+)
+from .hookspecs import Turn
+
+STALE_RETRIES = 5
+GO_ON = "Go on with the RAGE task."
+ASK_AGAIN = f"Before you go on, answer with one line: {proposal.ASK}"
+INSTRUCTIONS = {
+    Phase.ANALYZE: f"Choose one slice, say it in one line, then make it: {proposal.ASK}",
+    Phase.GENERATE: "Make the change inside the scope, then rest: RAGE checks and commits.",
+    Phase.EXECUTE: "Rest: RAGE runs the checks.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """The rooms behind their ports, as `bootstrap` wired them for one workspace."""
+
+    workspace: str
+    """Identity of the repository: the real path of its git common dir."""
+    root: str
+    config: ProjectConfig
+    store: Store
+    backlog: Backlog
+    verifier: Verifier
+    deliver: Deliver
+    packets: Packets
+    survey: Survey
+    clock: Clock
+    sink: Callable[[RunState, str], None]
+    """Told of what happened after it was recorded; its failure never flips a state."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ticked:
+    """What a tick came to: the message that starts the next turn, or None when the agent rests."""
+
+    state: RunState
+    text: str | None
+
+
+@dataclass(slots=True)
+class _Journal:
+    """The events of one tick that are not yet written."""
+
+    parts: Parts
+    run: str
+    version: int
+    pending: list[Event] = field(default_factory=list)
+    told: list[str] = field(default_factory=list)
+
+    def flush(self, at: float) -> None:
+        if self.pending:
+            self.version = self.parts.store.append(self.run, self.version, self.pending, at)
+            self.pending.clear()
+
+    def tell(self, state: RunState) -> None:
+        for what in self.told:
+            self.parts.sink(state, what)
+        self.told.clear()
+
+
+def base_of(run: Run, item: Item) -> Base:
+    """The tree an item started from."""
+    return Base(item.base_tree, item.base_commit, tuple(json.loads(run.untracked)))
+
+
+def tick(parts: Parts, run: str, turn: Turn | None, tokens: int, progress: Progress) -> Ticked:
+    """Take a finished turn (or, with None, a resume) as far as the evidence goes.
+
+    A person's word that arrives meanwhile wins: the tick then decides again from what holds now;
+    checks that were already run are answered from the verdict cache.
+    """
+    for _ in range(STALE_RETRIES):
+        try:
+            return _tick(parts, run, turn, tokens, progress)
+        except StaleWrite:
+            progress("the run changed meanwhile: deciding again")
+    return _tick(parts, run, turn, tokens, progress)
+
+
+def _tick(parts: Parts, run: str, turn: Turn | None, tokens: int, progress: Progress) -> Ticked:
+    state = parts.store.load(run)
+    journal = _Journal(parts, run, state.run.version)
+    if state.run.status is not RunStatus.ACTIVE:
+        return Ticked(state, None)
+    try:
+        walk = Walk(state, _observe(parts, state, turn, tokens))
+    except RageError as error:
+        return _paused(parts, journal, state, PauseReason.CHECK_COULD_NOT_RUN, error)
+    begun: Item | None = None
+    text: str | None = GO_ON
+    while True:
+        step = next_step(walk)
+        try:
+            match step:
+                case Record():
+                    walk = _record(walk, journal, step)
+                    _announce(step.event, walk, progress)
+                case Judge():
+                    walk = replace(walk, judgement=_judge(parts, walk, step, progress))
+                case Commit():
+                    walk = _commit(parts, walk, journal, step, progress)
+                case Fail():
+                    walk = _fail(parts, walk, journal, step, progress)
+                case Begin():
+                    walk = begin(parts, walk, journal.pending, step.item)
+                    begun = walk.state.item
+                    progress(f"{step.item}: review → analyze")
+                    text = ""
+                    break
+                case Rest():
+                    text = ASK_AGAIN if step.ask_again else GO_ON
+                    break
+                case Halt():
+                    text = None
+                    break
+        except StaleWrite:
+            raise
+        except RageError as error:
+            return _paused(parts, journal, walk.state, _reason(step), error)
+    state = walk.state
+    if begun is not None:
+        try:
+            text = brief(parts, state)
+        except RageError as error:
+            return _paused(parts, journal, state, PauseReason.SPEC_DEVIATION, error)
+    journal.flush(walk.seen.now)
+    journal.tell(state)
+    return Ticked(state, text)
+
+
+def _observe(parts: Parts, state: RunState, turn: Turn | None, tokens: int) -> Seen:
+    now = parts.clock.now()
+    item = state.item
+    tree, changes = "", tuple[Change, ...]()
+    if item is not None and item.base_tree:
+        base = base_of(state.run, item)
+        tree = parts.verifier.snapshot(base)
+        changes = tuple(parts.verifier.changes(base.tree, tree))
+    if turn is None:
+        return Seen(tree, changes, None, "", "done", 0, now, turn=False)
+    parsed = proposal.parse(turn.text)
+    return Seen(
+        tree, changes, parsed.proposal, parsed.reason, turn.reason, tokens, now, error=turn.error
+    )
+
+
+def _record(walk: Walk, journal: _Journal, step: Record) -> Walk:
+    journal.pending.append(step.event)
+    if step.event.kind in ("run_paused", "run_done"):
+        journal.told.append(step.event.kind)
+    return replace(
+        walk,
+        state=apply(walk.state, step.event),
+        edges=walk.edges + step.edge,
+        counted=walk.counted or step.counts,
+        used=walk.used or step.uses_proposal,
+        asked=walk.asked or step.asks,
+        judgement=None if step.uses_judgement else walk.judgement,
+    )
+
+
+def _announce(event: Event, walk: Walk, progress: Progress) -> None:
+    item = walk.state.run.current_item or ""
+    if event.kind == "phase":
+        progress(f"{item}: {event.data['from']} → {event.data['to']} ({event.why})")
+    elif event.kind in ("judged", "reasked"):
+        progress(f"{item}: {event.why}" if event.kind == "judged" else event.why)
+
+
+def _judge(parts: Parts, walk: Walk, step: Judge, progress: Progress) -> Judgement:
+    state, item = walk.state, walk.state.working
+    request = JudgeRequest(
+        run=state.run.id,
+        item=item.id,
+        base=base_of(state.run, item),
+        tree=walk.seen.tree,
+        given=tuple(json.loads(item.gates)),
+        proposed=step.proposed,
+        unseal=tuple(json.loads(item.unseal)),
+        claim_no_change=step.claim_no_change,
+    )
+    return parts.verifier.judge(request, progress)
+
+
+def _commit(parts: Parts, walk: Walk, journal: _Journal, step: Commit, progress: Progress) -> Walk:
+    state, item = walk.state, walk.state.working
+    now = walk.seen.now
+    key = f"{state.run.id}:{item.id}:commit:{item.tree}"
+    commit = ""
+    if not step.empty and parts.config.git.commit:
+        if not walk.counted and walk.seen.turn:
+            walk = _record(walk, journal, Record(count_turn(walk), edge=False, counts=True))
+        intent = facts.intended(walk.state, "commit", key, now)
+        walk = _record(walk, journal, Record(intent))
+        journal.flush(now)
+        ids = ",".join(sorted({g.evidence for g in walk.state.gates if g.evidence}))
+        base = base_of(state.run, item)
+        commit = parts.deliver.commit(
+            run=state.run.id, item=item, base=base, tree=item.tree, evidence=ids, status=step.status
+        )
+        progress(f"{item.id}: commit {commit[:12]} ({step.status})")
+    data = {"commit": commit, "status": step.status}
+    row = facts.evidence(walk.state, "commit", item.tree, data, now)
+    event = facts.committed(walk.state, commit, key, row, step.then)
+    journal.told.append(event.kind)
+    return replace(_record(walk, journal, Record(event)), judgement=None)
+
+
+def _fail(parts: Parts, walk: Walk, journal: _Journal, step: Fail, progress: Progress) -> Walk:
+    state, item = walk.state, walk.state.working
+    base, tree, ref = base_of(state.run, item), walk.seen.tree, ""
+    left: Sequence[str] = ()
+    if tree != base.tree:
+        journal.flush(walk.seen.now)
+        ref = parts.deliver.keep(state.run.id, item.id, tree)
+        left = parts.verifier.restore(base, tree)
+    data = {"why": step.why, "ref": ref, "left": list(left)[:10]}
+    row = facts.evidence(state, "failed", tree, data, walk.seen.now)
+    event = facts.item_failed(walk.state, step.why, ref, row)
+    journal.told.append("item_failed")
+    progress(f"{event.why}" + (f"; its changes are kept under {ref}" if ref else ""))
+    walk = _record(walk, journal, Record(event))
+    if left:
+        detail = f"{', '.join(list(left)[:3])} changed meanwhile and was left as it is"
+        moved = facts.paused(walk.state, PauseReason.WORKSPACE_MOVED, detail, walk.seen.now)
+        walk = _record(walk, journal, Record(moved))
+    return walk
+
+
+def next_ready(state: RunState) -> str:
+    """The item that a new run begins with."""
+    chosen = next_item(tuple(state.items.values()))
+    if chosen is None:
+        raise RageError("No item of the target can be begun", next="/rage plan TARGET")
+    return chosen
+
+
+def begin(parts: Parts, walk: Walk, pending: list[Event], item_id: str) -> Walk:
+    """Review an item and begin it: the events are added to `pending`."""
+    state, run = walk.state, walk.state.run
+    commit = parts.deliver.head()
+    done = [i for i in state.items.values() if i.commit and i.commit == commit]
+    base = Base(run.base_tree, run.base_commit, tuple(json.loads(run.untracked)))
+    tree = done[0].tree if done else parts.verifier.snapshot(base)
+    item = state.items[item_id]
+    review = parts.survey.review(item_id, json.loads(item.gates))
+    review["criteria"] = len(json.loads(item.criteria))
+    review["criteria_hash"] = item.criteria_hash[:16]
+    named = replace(state, run=replace(run, current_item=item_id, phase=Phase.REVIEW))
+    row = facts.evidence(named, "review", tree, review, walk.seen.now)
+    why = f"Reviewed {item_id}: {item.title}"
+    event = facts.item_began(
+        replace(state, run=replace(run, phase=Phase.REVIEW)), item_id, tree, commit, row, why
+    )
+    pending.append(event)
+    return replace(walk, state=apply(state, event), judgement=None)
+
+
+def spec_of(parts: Parts, state: RunState) -> ItemSpec:
+    """The current item as its source tells it now; its criteria must be those of the intake."""
+    item = state.working
+    for spec in parts.backlog.resolve(state.run.target):
+        if spec.id == item.id:
+            if facts.item_from(spec, state.run.id, 0).criteria_hash != item.criteria_hash:
+                raise RageError(
+                    f"The criteria of {item.id} changed since the run began ({item.source})",
+                    kept="Everything committed so far",
+                    next="restore the file and /rage resume, or /rage stop and start again",
+                )
+            return spec
+    raise RageError(
+        f"{item.id} is no longer in {item.source}",
+        kept="Everything committed so far",
+        next="restore it and /rage resume, or /rage stop",
+    )
+
+
+def brief(parts: Parts, state: RunState) -> str:
+    """The message that begins the current item's first turn."""
+    return parts.packets.brief(state, spec_of(parts, state), parts.survey.pointers())
+
+
+def packet(parts: Parts, state: RunState) -> str:
+    """The packet for the next model call."""
+    return parts.packets.packet(state, INSTRUCTIONS.get(state.run.phase, ""))
+
+
+def _reason(step: object) -> PauseReason:
+    if isinstance(step, Commit):
+        return PauseReason.COMMIT_FAILED
+    if isinstance(step, Judge):
+        return PauseReason.CHECK_COULD_NOT_RUN
+    return PauseReason.WORKSPACE_MOVED
+
+
+def _paused(
+    parts: Parts, journal: _Journal, state: RunState, reason: PauseReason, error: RageError
+) -> Ticked:
+    now = parts.clock.now()
+    event = facts.paused(state, reason, error.line(), now)
+    journal.pending.append(event)
+    journal.told.append(event.kind)
+    journal.flush(now)
+    state = parts.store.load(journal.run)
+    journal.tell(state)
+    return Ticked(state, None)
