@@ -74,7 +74,7 @@ def refuse_bad_edges(depends_on: Mapping[str, Collection[str]]) -> None:
 
 
 def find_cycle(depends_on: Mapping[str, Collection[str]]) -> tuple[str, ...]:
-    """A cycle as the ids on it, each depending on the next, the first again at the end; or empty."""
+    """The ids on a cycle, each depending on the next, the first again at the end; or empty."""
     names = sorted(depends_on, key=lambda i: (natural(i), i))
     sorter = TopologicalSorter({i: sorted(depends_on[i]) for i in names})
     try:

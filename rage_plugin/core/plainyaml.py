@@ -76,7 +76,7 @@ class _PlainLoader(yaml.SafeLoader):
     depth = 0
 
     def compose_node(self, parent: Any, index: Any) -> Any:
-        event: Any = self.peek_event()
+        event: Any = self.peek_event()  # type: ignore[no-untyped-call]
         if isinstance(event, yaml.AliasEvent) or event.anchor is not None:
             raise _unwanted("anchors and aliases are not allowed: write the value out", event)
         if event.tag is not None:

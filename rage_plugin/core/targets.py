@@ -17,7 +17,7 @@ FORMS = "#5, 5, epic:5, backlog, or the path of a markdown file or folder"
 MAX_LENGTH = 500
 
 _REFERENCE = re.compile(r"#(?=\S)")
-_SCHEME = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]+):(?P<rest>\S.*)")
+_SCHEME = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]+):\s*(?P<rest>\S.*)")
 _NUMBER = re.compile(r"\d+(\.\d+)*")
 _MARKDOWN = (".md", ".markdown")
 
@@ -64,16 +64,14 @@ def parse_target(text: str) -> Target:
         raise UsageError("This is not a target", next=f"write {FORMS}")
     if typed.casefold() == "backlog":
         return Target(TargetKind.BACKLOG, "backlog")
-    if _REFERENCE.match(typed):
-        return Target(TargetKind.ITEM, _id(typed, text))
-    if _NUMBER.fullmatch(typed):
+    if _REFERENCE.match(typed) or _NUMBER.fullmatch(typed):
         return Target(TargetKind.ITEM, _id(typed, text))
     scheme = _SCHEME.fullmatch(typed)
     if scheme and scheme["scheme"].casefold() == "epic":
         return Target(TargetKind.EPIC, _id(scheme["rest"], text))
     if typed.casefold() in ("epic:", "#", "epic"):
         raise UsageError(f"The id is missing after `{typed}`", next=f"write {FORMS}")
-    if scheme and not typed.lower().endswith(_MARKDOWN):
+    if scheme and ("://" in typed or not typed.lower().endswith(_MARKDOWN)):
         return Target(TargetKind.FOREIGN, typed)
     if "/" in typed or typed in (".", "..") or typed.lower().endswith(_MARKDOWN):
         return Target(TargetKind.PATH, typed)
