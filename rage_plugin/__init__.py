@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from .core.errors import RageError
     from .hookspecs import (
         Allow,
         Block,
@@ -32,6 +33,7 @@ __all__ = [
     "ExtensionSpec",
     "HostSpec",
     "ModelRequest",
+    "RageError",
     "RagePlugin",
     "Reply",
     "Session",
@@ -51,6 +53,10 @@ def __getattr__(name: str) -> object:
         from .plugin import RagePlugin  # noqa: PLC0415
 
         return RagePlugin
+    if name == "RageError":
+        from .core.errors import RageError  # noqa: PLC0415
+
+        return RageError
     from . import hookspecs  # noqa: PLC0415
 
     return getattr(hookspecs, name)

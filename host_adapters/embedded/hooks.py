@@ -1,0 +1,86 @@
+"""The host's side of the plugin hooks: pluggy calls whose faults never reach the chat.
+
+Any plugin manager host would have these thirty lines; what is registered is not its business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+import pluggy
+
+from rage_plugin import (
+    Allow,
+    Block,
+    Continue,
+    HostSpec,
+    ModelRequest,
+    Reply,
+    Session,
+    Stop,
+    ToolCall,
+    ToolOutcome,
+    Turn,
+    Usage,
+)
+
+T = TypeVar("T")
+
+
+class Hooks:
+    """Every lifecycle hook as a method; a hook that raises costs one line and counts as None."""
+
+    def __init__(self, session: Session, warn: Callable[[str], None]) -> None:
+        self.manager = pluggy.PluginManager("rage")
+        self.manager.add_hookspecs(HostSpec)
+        self._session = session
+        self._warn = warn
+
+    def session_start(self) -> None:
+        """The chat begins."""
+        self._call("rage_session_start")
+
+    def session_end(self) -> None:
+        """The chat ends."""
+        self._call("rage_session_end")
+
+    def user_message(self, text: str) -> Reply | None:
+        """A person typed a line."""
+        return _one_of(self._call("rage_user_message", text=text), Reply)
+
+    def before_model_call(self) -> str | None:
+        """The packet for the next call, if a run is active."""
+        request = ModelRequest("main", 0)
+        return _one_of(self._call("rage_before_model_call", request=request), str) or None
+
+    def after_model_call(self, usage: Usage) -> None:
+        """A call was answered."""
+        self._call("rage_after_model_call", usage=usage)
+
+    def before_tool_call(self, call: ToolCall) -> Block | None:
+        """A refusal, if there is one."""
+        answer = self._call("rage_before_tool_call", call=call)
+        return None if isinstance(answer, Allow) else _one_of(answer, Block)
+
+    def after_tool_call(self, call: ToolCall, outcome: ToolOutcome) -> None:
+        """A tool call is over, run or refused by the tool itself."""
+        self._call("rage_after_tool_call", call=call, outcome=outcome)
+
+    def turn_end(self, turn: Turn) -> Continue | Stop | None:
+        """The agent rests; whether it shall go on."""
+        answer = self._call("rage_turn_end", turn=turn)
+        return answer if isinstance(answer, Continue | Stop) else None
+
+    def _call(self, name: str, **arguments: object) -> object:
+        try:
+            return getattr(self.manager.hook, name)(session=self._session, **arguments)
+        except Exception as error:  # noqa: BLE001 - a plugin's fault is never the chat's
+            self._warn(
+                f"a plugin failed in {name}: {type(error).__name__}: {error}; the chat goes on"
+            )
+            return None
+
+
+def _one_of(answer: object, kind: type[T]) -> T | None:
+    return answer if isinstance(answer, kind) else None

@@ -1,0 +1,110 @@
+"""What a person sees of the host, behind a protocol so that the loop never prints."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Mapping
+from typing import Protocol, TextIO
+
+
+class Ui(Protocol):
+    """Everything the host tells a person."""
+
+    def text(self, piece: str) -> None:
+        """A piece of the model's answer, as it arrives."""
+        ...
+
+    def end_text(self) -> None:
+        """The model's answer is complete."""
+        ...
+
+    def tool(self, name: str, args: Mapping[str, object]) -> None:
+        """A tool is about to run."""
+        ...
+
+    def result(self, status: str, text: str) -> None:
+        """What the tool came to: ok, error or blocked."""
+        ...
+
+    def say(self, text: str) -> None:
+        """An answer or a report of RAGE."""
+        ...
+
+    def note(self, line: str) -> None:
+        """One line about the host's own state: an error, an interrupt."""
+        ...
+
+    def progress(self, line: str) -> None:
+        """One line about what RAGE is doing."""
+        ...
+
+
+class Terminal:
+    """Plain lines on one stream. Control characters of a model or a tool are not passed on."""
+
+    def __init__(self, out: TextIO, answers: TextIO | None = None) -> None:
+        """`answers` takes what RAGE says where it must not be mixed with the progress."""
+        self._out = out
+        self._answers = answers or out
+        self._open = False
+
+    def move(self, out: TextIO, answers: TextIO) -> None:
+        """Write to other streams from now on; `rage run` keeps standard output for its result."""
+        self._out, self._answers = out, answers
+
+    def text(self, piece: str) -> None:
+        """Written at once, without waiting for the end of a line."""
+        self._out.write(printable(piece))
+        self._out.flush()
+        self._open = self._open if not piece else not piece.endswith("\n")
+
+    def end_text(self) -> None:
+        """Ends the line if one is open."""
+        if self._open:
+            self._line("")
+            self._open = False
+
+    def tool(self, name: str, args: Mapping[str, object]) -> None:
+        """`· name  argument` on one line."""
+        self.end_text()
+        shown = next((v for v in args.values() if isinstance(v, str)), "")
+        self._line(f"  · {name}  {_clip(shown)}".rstrip())
+
+    def result(self, status: str, text: str) -> None:
+        """Only what did not go well is worth a line."""
+        if status != "ok":
+            self._line(f"    {status}: {_clip(text)}")
+
+    def say(self, text: str) -> None:
+        """The whole text, on lines of its own."""
+        self.end_text()
+        if text:
+            self._answers.write(printable(text) + "\n")
+            self._answers.flush()
+
+    def note(self, line: str) -> None:
+        """One line, marked so that it cannot be mistaken for the model's words."""
+        self.end_text()
+        self._line(f"  ! {_clip(line, 500)}")
+
+    def progress(self, line: str) -> None:
+        """One line, marked as RAGE's."""
+        self.end_text()
+        self._line(f"  » {_clip(line, 200)}")
+
+    def _line(self, text: str) -> None:
+        self._out.write(text + "\n")
+        self._out.flush()
+
+
+def printable(text: str) -> str:
+    """The text without characters that steer a terminal; newline and tab stay."""
+    return "".join(c for c in text if c in "\n\t" or unicodedata.category(c) not in _STEERING)
+
+
+_STEERING = frozenset({"Cc", "Cf", "Cs"})
+
+
+def _clip(text: str, limit: int = 100) -> str:
+    first = printable(text).strip().split("\n", 1)[0]
+    return first if len(first) <= limit else first[: limit - 1] + "…"
