@@ -1,4 +1,4 @@
-"""What a test id means: which target covers it, which function it belongs to, what a cell says of it.
+"""What a test id means: which target covers it, and what a cell says of it.
 
 Separate because runner, matrix and judgement must read `tests/test_x.py::test_y[1-a]` alike.
 """
@@ -21,7 +21,7 @@ def path_of(test: str) -> str:
 
 
 def function_of(test: str) -> str:
-    """The id without its parameters: `tests/test_x.py::test_y` of `tests/test_x.py::test_y[1-a]`."""
+    """The id without its parameters: `t.py::test_y` of `t.py::test_y[1-a]`."""
     path, mark, rest = test.partition("::")
     return path + mark + rest.split("[", 1)[0]
 
