@@ -1,0 +1,216 @@
+"""RAGE's private index and object store: git sees the work tree without touching the user's files.
+
+Separate because it is the only place that knows how the two private parts follow the user's
+repository; `tree.py` asks it and never names an index.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from filelock import FileLock
+
+from rage_plugin.core.errors import RageError
+
+from . import git
+
+STORE_LIMIT = 256 * 1024 * 1024
+"""Bytes above which a private store is renewed."""
+
+
+class NoHash(RageError):
+    """The work tree could not be hashed: there is no hash, which never means "the same"."""
+
+
+class Private:
+    """The private index of one work tree, and the private object store of its repository."""
+
+    def __init__(self, place: git.Repository, state: Path) -> None:
+        self.place = place
+        self._stores = state / "trees" / "objects"
+        key = hashlib.sha256(os.fsencode(place.git_dir)).hexdigest()[:16]
+        self.folder = state / "trees" / key
+        self.folder.mkdir(parents=True, exist_ok=True)
+        (self._stores / "00000000").mkdir(parents=True, exist_ok=True)
+        self._index = self.folder / "index"
+        self._copied = self.folder / "copied"
+
+    @property
+    def objects(self) -> Path:
+        """The object store in use: the newest generation."""
+        return max(path for path in self._stores.iterdir() if path.name.isdigit())
+
+    # --- calling git ---
+
+    def environment(self) -> dict[str, str]:
+        """Variables with which git sees the private store beside the user's."""
+        return {
+            "GIT_OBJECT_DIRECTORY": str(self.objects),
+            "GIT_ALTERNATE_OBJECT_DIRECTORIES": git.quoted(self.place.common_dir / "objects"),
+        }
+
+    def git(
+        self,
+        args: Sequence[str],
+        extra: Mapping[str, str] | None = None,
+        stdin: bytes = b"",
+        cwd: Path | None = None,
+    ) -> bytes:
+        """stdout of git in the work tree, with the private store; raises `GitFailed`."""
+        env = self.environment() | dict(extra or {})
+        return git.call(args, cwd or self.place.root, extra=env, stdin=stdin)
+
+    def text(self, args: Sequence[str], extra: Mapping[str, str] | None = None) -> str:
+        """stdout as one stripped line."""
+        return os.fsdecode(self.git(args, extra)).strip()
+
+    # --- indexes ---
+
+    @contextmanager
+    def temporary_index(self, tree: str) -> Iterator[dict[str, str]]:
+        """An index of its own that holds `tree`."""
+        with tempfile.TemporaryDirectory(dir=self.folder) as folder:
+            index = {"GIT_INDEX_FILE": str(Path(folder) / "index")}
+            self.git(["-c", "core.sparseCheckout=false", "read-tree", tree], index)
+            yield index
+
+    @contextmanager
+    def user_index(self) -> Iterator[dict[str, str]]:
+        """The user's index, for reading."""
+        with self._shared_index_kept():
+            yield {}
+
+    @contextmanager
+    def _shared_index_kept(self) -> Iterator[None]:
+        """Put back the mtimes of shared indexes: git freshens them even when it only reads."""
+        before = {path: path.stat() for path in self.place.git_dir.glob("sharedindex.*")}
+        try:
+            yield
+        finally:
+            for path, info in before.items():
+                if path.exists():
+                    os.utime(path, ns=(info.st_atime_ns, info.st_mtime_ns))
+
+    def snapshot(self, exclude: Sequence[str] = ()) -> str:
+        """The tree of the work tree now, without the paths in `exclude`; raises `NoHash`."""
+        with FileLock(self.folder / "lock"), self._shared_index_kept():
+            # Whoever held this lock is gone, and git's own lock is a leftover of a kill.
+            Path(f"{self._index}.lock").unlink(missing_ok=True)
+            try:
+                return self._add_and_write(exclude)
+            except (git.GitFailed, OSError):
+                # An object that the copied index names may be gone (a prune): copy it afresh.
+                self._copied.unlink(missing_ok=True)
+            try:
+                return self._add_and_write(exclude)
+            except (git.GitFailed, OSError) as error:
+                self._copied.unlink(missing_ok=True)
+                raise NoHash(
+                    f"The workspace could not be hashed: {getattr(error, 'what', error)}",
+                    kept="Nothing was changed",
+                    next="git status",
+                ) from error
+
+    def _add_and_write(self, exclude: Sequence[str]) -> str:
+        self._follow_user_index()
+        index = {"GIT_INDEX_FILE": str(self._index)}
+        specs = ".\0" + "".join(f":(exclude,literal,top){path}\0" for path in exclude)
+        add = ["add", "--all", "--pathspec-from-file=-", "--pathspec-file-nul"]
+        self.git(add, index, stdin=os.fsencode(specs))
+        if exclude:
+            # The copied index may hold one, e.g. after `git add` by hand.
+            drop = ["update-index", "--force-remove", "-z", "--stdin"]
+            self.git(drop, index, stdin=git.join([p.rstrip("/") for p in exclude]))
+        return self.text(["write-tree"], index)
+
+    def _follow_user_index(self) -> None:
+        """Make the private index a copy of the user's whenever that one was written."""
+        user = self.place.git_dir / "index"
+        try:
+            with user.open("rb") as file:
+                file.seek(-min(32, user.stat().st_size), os.SEEK_END)
+                trailer = file.read().hex()
+            if not trailer.strip("0"):  # index.skipHash: there is no checksum to compare
+                trailer = f"{user.stat().st_mtime_ns}:{user.stat().st_size}"
+        except FileNotFoundError:
+            trailer = "none"
+        if self._index.exists() and _read(self._copied) == trailer:
+            return
+        self._copied.unlink(missing_ok=True)
+        if trailer == "none":
+            self._index.unlink(missing_ok=True)
+        else:
+            # With its mtime: git compares it with each file's to know what it cannot trust.
+            shutil.copy2(user, self._index)
+            self._clear_hidden_bits()
+        self._copied.write_text(trailer)
+
+    def _clear_hidden_bits(self) -> None:
+        """Look again at files that `git update-index` was told not to look at."""
+        index = {"GIT_INDEX_FILE": str(self._index)}
+        tags = git.split(self.git(["ls-files", "-v", "-z"], index))
+        assumed = [line[2:] for line in tags if line[0].islower()]
+        skipped = [line[2:] for line in tags if line[0] in "Ss"]
+        if self._config("core.sparseCheckout") == "true":
+            skipped = []  # there the bit means "not on disk", and the index knows the content
+        for flag, paths in (("--no-assume-unchanged", assumed), ("--no-skip-worktree", skipped)):
+            if paths:
+                self.git(["update-index", flag, "-z", "--stdin"], index, stdin=git.join(paths))
+
+    def _config(self, name: str) -> str:
+        try:
+            return self.text(["config", "--type=bool", "--get", name])
+        except git.GitFailed:
+            return ""
+
+    # --- the store ---
+
+    def publish(self, tree: str) -> None:
+        """Copy what the user's object store lacks of `tree` into it, for a commit to hold."""
+        git.call(["unpack-objects", "-q"], self.place.root, stdin=self._pack([tree]))
+
+    def _pack(self, trees: Sequence[str]) -> bytes:
+        """A pack of what these trees have in the private store alone."""
+        command = ["pack-objects", "--revs", "--local", "--stdout", "--quiet"]
+        return self.git(command, stdin="".join(f"{tree}\n" for tree in trees).encode())
+
+    def store_bytes(self) -> int:
+        """Size of the private object store in bytes."""
+        files = (Path(d) / f for d, _, names in os.walk(self.objects) for f in names)
+        return sum(file.stat().st_size for file in files)
+
+    def rotate(self, keep: Sequence[str], limit: int = STORE_LIMIT) -> bool:
+        """Begin a new store with the trees in `keep` once the old one exceeds `limit` bytes.
+
+        Unreferenced objects never pack, so a store only grows. Call it where no check runs, with
+        every tree that an unfinished run needs. True if the store was renewed.
+        """
+        old = self.objects
+        if self.store_bytes() <= limit:
+            return False
+        with FileLock(self.folder / "lock"):
+            pack = self._pack(keep)
+            fresh = Path(tempfile.mkdtemp(dir=self._stores, prefix="new-"))
+            self.git(["unpack-objects", "-q"], {"GIT_OBJECT_DIRECTORY": str(fresh)}, stdin=pack)
+            # One rename makes it the newest; a kill before it loses nothing.
+            fresh.rename(self._stores / f"{int(old.name) + 1:08d}")
+            # Every private index may name objects that are gone now.
+            for copied in self._stores.parent.glob("*/copied"):
+                copied.unlink(missing_ok=True)
+            for store in self._stores.iterdir():
+                if store != self.objects:
+                    shutil.rmtree(store)
+        return True
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text()
+    except FileNotFoundError:
+        return ""
