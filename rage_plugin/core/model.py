@@ -127,6 +127,8 @@ class ItemSpec:
     unseal: tuple[str, ...] = ()
     """Paths that a person's front matter lifts the seal from."""
     closed: bool = False
+    children: tuple[str, ...] = ()
+    """Ids that the item's own text lists as its parts; a `parent` elsewhere adds to them."""
 
 
 @dataclass(frozen=True, slots=True)
