@@ -11,8 +11,9 @@ import time
 import uuid
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from rage_plugin import Continue, RagePlugin, Reply, Session, Stop, Turn
+from rage_plugin import Continue, Reply, Session, Stop, Turn
 
 from .conversation import Conversation
 from .hooks import Hooks
@@ -20,6 +21,9 @@ from .models import Model, load_model
 from .tools import COMMAND_TIMEOUT_S, Tools
 from .turn import MAX_MODEL_CALLS, Agent
 from .ui import Terminal, Ui
+
+if TYPE_CHECKING:
+    from rage_plugin import RagePlugin
 
 BACKOFF_S = (1.0, 60.0)
 """The pause after a provider error that RAGE continues from: first, and at most."""
@@ -63,6 +67,8 @@ class Host:
         )
         self.rage: RagePlugin | None = None
         if with_rage:
+            from rage_plugin import RagePlugin  # noqa: PLC0415 - absent means not even imported
+
             self.rage = RagePlugin(self.hooks.manager, progress=ui.progress)
             self.hooks.manager.register(self.rage)
         self.last_turn: Turn | None = None
