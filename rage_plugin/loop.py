@@ -29,8 +29,8 @@ from .core.errors import RageError, StaleWrite
 from .core.events import Event
 from .core.fold import apply
 from .core.model import (
-    Change,
     Base,
+    Change,
     Item,
     ItemSpec,
     Judgement,

@@ -1,0 +1,313 @@
+"""The hooks of an active run, registered when it starts and unregistered when it ends.
+
+A fault in here never harms the chat (law 9): it is written to a log, the run pauses with a reason,
+the person sees one line, and the host gets a neutral result. Only the guard fails closed.
+"""
+
+from __future__ import annotations
+
+import traceback
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pluggy
+
+from . import bootstrap, commands, control, loop, report
+from .answers import answer, owned
+from .core import limits
+from .core.errors import RageError, UsageError
+from .core.model import PauseReason, RunState, RunStatus
+from .flag import lower_flag, raise_flag
+from .guard import decide as guard
+from .hookspecs import (
+    Allow,
+    Block,
+    Continue,
+    ModelRequest,
+    Reply,
+    Session,
+    Stop,
+    ToolCall,
+    ToolOutcome,
+    Turn,
+    Usage,
+    hookimpl,
+)
+
+if TYPE_CHECKING:
+    from .plugin import RagePlugin
+
+
+@dataclass(slots=True)
+class Bound:
+    """A run that a session of this process drives."""
+
+    run: str
+    room: bootstrap.Workspace
+    session: Session
+
+
+class ActiveHooks:
+    """Everything that needs a run; `RagePlugin` creates it on the first command."""
+
+    def __init__(self, manager: pluggy.PluginManager, plugin: RagePlugin) -> None:
+        self._manager = manager
+        self._plugin = plugin
+        self.bound: dict[tuple[str, str], Bound] = {}
+        self._rooms: dict[str, bootstrap.Workspace] = {}
+        self._calls: dict[tuple[str, str], int] = {}
+        """Model calls of a chat when its last run ended, where the host counts them."""
+
+    # --- what a person types ---------------------------------------------------------------
+
+    def message(self, session: Session, text: str) -> Reply | None:
+        """A command is answered; another message of an active run's session is a correction."""
+        try:
+            if commands.is_command(text):
+                return self._command(session, commands.parse(text))
+            bound = self._of(session)
+            if bound is not None:
+                self._correction(bound, text)
+                return None
+            return self._wish(session, text)
+        except UsageError as error:
+            return Reply(error.line(), error=True)
+        except RageError as error:
+            return Reply(error.line(), error=True)
+        except Exception:  # noqa: BLE001 - law 9
+            return Reply(self._fault(session), error=True)
+
+    def _command(self, session: Session, command: commands.Command) -> Reply:
+        if command.verb == "help":
+            return Reply(commands.help_text())
+        room = self._room(session)
+        result = answer(room, session, command, self._plugin.progress)
+        if result.state is not None:
+            self._switch(session, room, result.state)
+            if result.then is not None:
+                self._book(room, session, result.state, "brief", result.then)
+        return Reply(result.text, then=result.then)
+
+    def _switch(self, session: Session, room: bootstrap.Workspace, state: RunState) -> None:
+        """Register or unregister the other hooks as the run now stands."""
+        key = (session.host, session.id)
+        if state.run.status is not RunStatus.ACTIVE:
+            self._release(state)
+        elif (state.run.host, state.run.session) == key:
+            if key not in self.bound and session.calls is not None:
+                idle = session.calls() - self._calls.get(key, 0)
+                room.accounting.idle(session.id, idle, room.parts.clock.now())
+            self.bound[key] = Bound(state.run.id, room, session)
+            raise_flag(state.run.id)
+            if not self._manager.is_registered(self):
+                self._manager.register(self)
+
+    def _release(self, state: RunState) -> None:
+        lower_flag(state.run.id)
+        for key in [k for k, b in self.bound.items() if b.run == state.run.id]:
+            session = self.bound.pop(key).session
+            # From here on the calls of this chat are idle ones again.
+            self._calls[key] = session.calls() if session.calls else 0
+        if not self.bound and self._manager.is_registered(self):
+            self._manager.unregister(self)
+
+    def _correction(self, bound: Bound, text: str) -> None:
+        state = control.correct(bound.room.parts, text)
+        self._plugin.progress(f"correction {state.run.plan_version}: the plan was superseded")
+
+    def _wish(self, session: Session, text: str) -> Reply | None:
+        """A `rage start` or `rage resume` typed in a shell is taken up by the next message."""
+        wish = bootstrap.take_wish(session.workspace)
+        if wish is None:
+            return None
+        reply = self._command(session, commands.parse(wish))
+        # The person's own message is not lost: it goes to the agent with the brief.
+        then = f"{reply.then}\n\n{text}" if reply.then else None
+        return Reply(reply.text, then=then, error=reply.error)
+
+    def session_start(self, session: Session) -> None:
+        """A run that was active under this very session goes on being its own."""
+        try:
+            owned(session)
+            room = self._room(session)
+            run = room.store.active_run(room.parts.workspace)
+            if run is not None and (run.host, run.session) == (session.host, session.id):
+                self._switch(session, room, room.store.load(run.id))
+        except RageError:
+            return  # nothing of this session's is here
+        except Exception:  # noqa: BLE001 - law 9
+            self._fault(session)
+
+    # --- the hooks of a run ----------------------------------------------------------------
+
+    @hookimpl
+    def rage_before_model_call(self, session: Session, request: ModelRequest) -> str | None:
+        """The packet, for the main agent of the session that owns the run."""
+        bound = self._of(session)
+        if bound is None or request.purpose != "main" or request.depth > 0:
+            return None
+        try:
+            state = bound.room.store.load(bound.run)
+            if state.run.status is not RunStatus.ACTIVE:
+                return None
+            text = loop.packet(bound.room.parts, state)
+            self._book(bound.room, session, state, "packet", text)
+        except Exception:  # noqa: BLE001 - law 9
+            self._fault(session)
+            return None
+        return text
+
+    @hookimpl
+    def rage_after_model_call(self, session: Session, usage: Usage) -> None:
+        """Tokens as the provider counted them."""
+        bound = self._of(session)
+        if bound is None:
+            return
+        try:
+            state = bound.room.store.load(bound.run)
+            spent = (usage.input, usage.output)
+            now = bound.room.parts.clock.now()
+            bound.room.accounting.used(state, session.id, usage.purpose, spent, now)
+        except Exception:  # noqa: BLE001 - law 9
+            self._fault(session)
+
+    @hookimpl
+    def rage_before_tool_call(self, session: Session, call: ToolCall) -> Allow | Block | None:
+        """Refuse what the guard refuses, and everything once the run was stopped or is spent."""
+        bound = self._of(session)
+        if bound is None:
+            return None
+        try:
+            state = bound.room.store.load(bound.run)
+            if state.run.status is not RunStatus.ACTIVE:
+                return Block(f"The user {state.run.status} the run. Rest now.")
+            spent = bound.room.accounting.spent(bound.run)
+            budget = limits.read(state.run).run_tokens
+            if budget is not None and spent >= budget:
+                return Block("The token budget of the run is spent. Rest now.")
+            refusal = guard(call.name, call.args, bound.room.parts.root)
+        except Exception:  # noqa: BLE001 - a guard that cannot decide refuses (law 9)
+            self._fault(session)
+            return Block("RAGE could not check this call, so it was not run.")
+        if refusal:
+            self._observe(bound, {"tool": call.name, "refused": refusal})
+            return Block(refusal)
+        return None
+
+    @hookimpl
+    def rage_after_tool_call(self, session: Session, call: ToolCall, outcome: ToolOutcome) -> None:
+        """An observation, never state."""
+        bound = self._of(session)
+        if bound is None:
+            return
+        try:
+            self._observe(bound, {"tool": call.name, "status": outcome.status})
+        except Exception:  # noqa: BLE001 - law 9
+            self._fault(session)
+
+    @hookimpl
+    def rage_turn_end(self, session: Session, turn: Turn) -> Continue | Stop | None:
+        """One tick: what follows from what RAGE itself can see."""
+        bound = self._of(session)
+        if bound is None:
+            return None
+        try:
+            return self._turn_end(bound, session, turn)
+        except KeyboardInterrupt:
+            detail = "Interrupted while checks ran"
+            parts = bound.room.parts
+            state = control.interrupt(parts, bound.run, PauseReason.INTERRUPT, detail)
+            self._release(state)
+            return Stop(report.status_line(state))
+        except RageError as error:
+            return self._halt(bound, error.line())
+        except Exception:  # noqa: BLE001 - law 9
+            return Stop(self._fault(session))
+
+    def _turn_end(self, bound: Bound, session: Session, turn: Turn) -> Continue | Stop:
+        room = bound.room
+        tokens = room.accounting.unbooked(room.store.load(bound.run))
+        ticked = loop.tick(room.parts, bound.run, turn, tokens, self._plugin.progress)
+        if ticked.text is None:
+            self._release(ticked.state)
+            return Stop(report.lines(report.report(room.store, bound.run)))
+        if ticked.text not in (loop.GO_ON, loop.ASK_AGAIN):
+            self._book(room, session, ticked.state, "brief", ticked.text)
+        if "before_model" not in session.flags:
+            return Continue(ticked.text)
+        packet = loop.packet(room.parts, ticked.state)
+        self._book(room, session, ticked.state, "packet", packet)
+        return Continue(f"{ticked.text}\n\n{packet}")
+
+    @hookimpl
+    def rage_session_end(self, session: Session) -> None:
+        """The chat is over: the run waits for a person and belongs to nobody."""
+        bound = self._of(session)
+        if bound is None:
+            return
+        try:
+            reason, detail = PauseReason.SESSION_ENDED, "The chat ended"
+            self._release(control.interrupt(bound.room.parts, bound.run, reason, detail))
+        except Exception:  # noqa: BLE001 - law 9
+            self._fault(session)
+
+    # --- the rest --------------------------------------------------------------------------
+
+    def report(self, session: Session) -> dict[str, Any]:
+        """The report of the newest run of the workspace."""
+        room = self._room(session)
+        key = room.parts.workspace
+        run = room.store.active_run(key) or room.store.last_run(key)
+        if run is None:
+            return {"run": "", "status": "none", "reason": control.NO_RUN, "items": []}
+        return dict(report.report(room.store, run.id))
+
+    def close(self) -> None:
+        """Unregister and close every database."""
+        if self._manager.is_registered(self):
+            self._manager.unregister(self)
+        for room in self._rooms.values():
+            room.close()
+        self.bound.clear()
+        self._rooms.clear()
+
+    def _of(self, session: Session) -> Bound | None:
+        """The run of exactly this session; an id that names nobody matches nobody."""
+        return self.bound.get((session.host, session.id))
+
+    def _room(self, session: Session) -> bootstrap.Workspace:
+        folder = session.workspace
+        if folder not in self._rooms:
+            self._rooms[folder] = bootstrap.open_workspace(folder)
+        return self._rooms[folder]
+
+    def _book(
+        self, room: bootstrap.Workspace, session: Session, state: RunState, kind: str, text: str
+    ) -> None:
+        now = room.parts.clock.now()
+        room.accounting.injected(state, session.id, kind, text, now)
+
+    def _observe(self, bound: Bound, data: dict[str, object]) -> None:
+        run = bound.room.store.load(bound.run).run
+        data["plan_version"] = run.plan_version
+        now = bound.room.parts.clock.now()
+        bound.room.store.observe(bound.run, run.current_item or "", "tool", data, now)
+
+    def _halt(self, bound: Bound, line: str) -> Stop:
+        try:
+            self._release(
+                control.interrupt(bound.room.parts, bound.run, PauseReason.INTERNAL, line)
+            )
+        except RageError:
+            self.bound = {k: b for k, b in self.bound.items() if b.run != bound.run}
+        return Stop(line)
+
+    def _fault(self, session: Session) -> str:
+        """Log a bug, pause the run and say so in one line."""
+        log = bootstrap.log_fault(session.workspace, traceback.format_exc())
+        bound = self._of(session)
+        line = f"RAGE met an internal fault; your chat is untouched. The log is in {log}"
+        if bound is not None:
+            self._halt(bound, line)
+            line += ". The run is paused. Next: /rage resume"
+        return line

@@ -1,0 +1,177 @@
+"""Composition root: from a folder to the rooms that work on its repository.
+
+Imported only when a command was typed or a run is active; every heavy library comes in here.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import pluggy
+
+from . import telemetry, tokens
+from .accounting import Accounting
+from .backlog import BacklogRoom
+from .core.config import ProjectConfig
+from .core.errors import RageError
+from .core.model import RunState
+from .deliver import DeliverRoom
+from .flag import active_flag, lower_flag, raise_flag
+from .hookspecs import PROJECT, ExtensionSpec
+from .loop import Parts
+from .packet import PacketRoom
+from .profile import load_profile
+from .repository import Repository, discover
+from .review import WorkspaceSurvey
+from .store import RunStore, open_store
+from .verify import VerifyRoom
+
+
+@dataclass(frozen=True, slots=True)
+class Workspace:
+    """Everything that is open for one repository."""
+
+    parts: Parts
+    store: RunStore
+    accounting: Accounting
+    state: Path
+
+    def context(self) -> tuple[str, dict[str, object]]:
+        """What RAGE added to the model's context: as lines and as JSON."""
+        ledger = self.store.ledger
+        problems = [p for s in ledger.sessions() for p in ledger.verify(s)]
+        account = telemetry.account(ledger.summary(), problems)
+        return telemetry.lines(account), telemetry.as_json(account)
+
+    def close(self) -> None:
+        """Close the database."""
+        self.store.close()
+
+
+class WallClock:
+    """The machine's clock."""
+
+    def now(self) -> float:
+        """Seconds since the epoch."""
+        return time.time()
+
+
+def open_workspace(folder: str) -> Workspace:
+    """Open the rooms of the repository that a folder lies in.
+
+    Raises `RageError` without a repository, with an unreadable profile or a damaged database.
+    """
+    repository = discover(Path(folder))
+    state = state_folder(repository)
+    config = load_profile(repository.root)
+    extensions = extension_manager(repository.root, config)
+    store = open_store(state / "rage.db")
+    count, exact = tokens.counter()
+    parts = Parts(
+        workspace=str(repository.common_dir),
+        root=str(repository.root),
+        config=config,
+        store=store,
+        backlog=BacklogRoom(repository.root, config.sources, extensions),
+        verifier=VerifyRoom(repository.root, state, config, extensions),
+        deliver=DeliverRoom(repository.root, state, config.git),
+        packets=PacketRoom(config.packet),
+        survey=WorkspaceSurvey(repository.root),
+        clock=WallClock(),
+        sink=_sinks(extensions, state),
+    )
+    return Workspace(parts, store, Accounting(store.ledger, count, exact), state)
+
+
+def state_folder(repository: Repository) -> Path:
+    """`<git common dir>/rage`, where no host's file listing and no `git clean` reaches."""
+    folder = repository.common_dir / "rage"
+    try:
+        folder.mkdir(exist_ok=True)
+    except OSError as error:
+        raise RageError(
+            f"{folder} cannot be written: {error.strerror}", next="check its permissions"
+        ) from error
+    return folder
+
+
+def extension_manager(root: Path, config: ProjectConfig) -> pluggy.PluginManager:
+    """Built-in sources, parsers and sinks, registered like a third party's, then the others."""
+    from . import builtin  # noqa: PLC0415
+
+    manager = pluggy.PluginManager(PROJECT)
+    manager.add_hookspecs(ExtensionSpec)
+    builtin.register(manager, config)
+    manager.load_setuptools_entrypoints("rage")
+    return manager
+
+
+def _sinks(manager: pluggy.PluginManager, state: Path) -> Callable[[RunState, str], None]:
+    def tell(run: RunState, event: str) -> None:
+        data: Mapping[str, object] = {
+            "run": run.run.id,
+            "target": run.run.target,
+            "status": str(run.run.status),
+            "item": run.run.current_item or "",
+            "detail": run.run.pause_detail,
+            "state_folder": str(state),
+        }
+        try:
+            manager.hook.rage_sink(run=data, event=event)
+        except Exception as error:  # noqa: BLE001 - a sink is never a reason to stop
+            log_line(state, f"a sink failed on {event}: {error!r}")
+
+    return tell
+
+
+# --- the wish: a shell's command for the host that is bound to the workspace ---------------------
+
+
+def make_wish(workspace: Workspace, text: str) -> None:
+    """Leave a command for the host that is bound to this workspace."""
+    (workspace.state / "wish.json").write_text(json.dumps({"text": text}), "utf-8")
+    raise_flag(_wish_name(workspace.state))
+
+
+def take_wish(folder: str) -> str | None:
+    """The command that a shell left for this workspace, once."""
+    try:
+        path = discover(Path(folder)).common_dir / "rage" / "wish.json"
+        text = str(json.loads(path.read_text("utf-8"))["text"])
+        path.unlink()
+    except (RageError, OSError, ValueError, KeyError):
+        return None
+    lower_flag(_wish_name(path.parent))
+    return text
+
+
+def _wish_name(state: Path) -> str:
+    return "wish-" + hashlib.sha256(os.fsencode(state)).hexdigest()[:12]
+
+
+# --- faults --------------------------------------------------------------------------------------
+
+
+def log_fault(folder: str, text: str) -> str:
+    """Keep a traceback beside the state, else in the user's state folder; the log's path."""
+    try:
+        state = state_folder(discover(Path(folder)))
+    except RageError:
+        state = Path(active_flag()).parent
+        state.mkdir(parents=True, exist_ok=True)
+    return log_line(state, text)
+
+
+def log_line(state: Path, text: str) -> str:
+    """Append to the log of a state folder; the log's path."""
+    path = state / "rage.log"
+    with suppress(OSError), path.open("a", encoding="utf-8") as log:
+        log.write(f"{time.strftime('%Y-%m-%dT%H:%M:%S')} {text.rstrip()}\n")
+    return str(path)

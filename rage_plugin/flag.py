@@ -1,0 +1,51 @@
+"""The user's flag file: it exists while any run is active, or a wish waits to be taken up.
+
+Command-hook hosts test the same path from `sh`, so an idle host costs one `stat` and nothing else.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+
+
+def active_flag() -> str:
+    """The flag's path, computed without a library so that `sh` can do the same."""
+    state = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")  # noqa: PTH111
+    return os.path.join(state, "rage", "active")  # noqa: PTH118
+
+
+def raised() -> bool:
+    """Whether anything of this user is active; one `stat`."""
+    return os.path.exists(active_flag())  # noqa: PTH110 - pathlib costs an import here
+
+
+def raise_flag(name: str) -> None:
+    """Say that a run, or a wish, of this user is there."""
+    _edit(lambda names: names | {name})
+
+
+def lower_flag(name: str) -> None:
+    """Say that it is not any more; the file goes with the last one."""
+    _edit(lambda names: names - {name})
+
+
+def _edit(change: Callable[[frozenset[str]], frozenset[str]]) -> None:
+    from pathlib import Path  # noqa: PLC0415
+
+    from filelock import FileLock  # noqa: PLC0415
+
+    path = Path(active_flag())
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(f"{path}.lock"):
+        try:
+            names = frozenset(path.read_text("utf-8").split())
+        except FileNotFoundError:
+            names = frozenset()
+        wanted = change(names)
+        if not wanted:
+            path.unlink(missing_ok=True)
+        elif wanted != names:
+            fresh = path.with_suffix(".new")
+            fresh.write_text("\n".join(sorted(wanted)) + "\n", "utf-8")
+            fresh.replace(path)
