@@ -296,7 +296,7 @@ class ActiveHooks:
     def _halt(self, bound: Bound, line: str) -> Stop:
         try:
             self._release(
-                control.interrupt(bound.room.parts, bound.run, PauseReason.INTERNAL, line)
+                control.interrupt(bound.room.parts, bound.run, PauseReason.INTERNAL_FAULT, line)
             )
         except RageError:
             self.bound = {k: b for k, b in self.bound.items() if b.run != bound.run}

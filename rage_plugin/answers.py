@@ -48,6 +48,8 @@ def answer(room: Room, session: Session, command: Command, progress: Progress) -
         case "plan":
             planned = intake.plan(parts, command)
             return Answer(intake.plan_lines(planned), dict(planned))
+        case "start" if _resumable(parts, session, command):
+            return _resume(parts, session, progress)
         case "start":
             owned(session)
             started = intake.start(parts, session, command, new_run_id(), holder())
@@ -60,14 +62,7 @@ def answer(room: Room, session: Session, command: Command, progress: Progress) -
             text, data = room.context()
             return Answer(text, data)
         case "resume":
-            owned(session)
-            ticked = control.resume(parts, session, holder(), alive, progress)
-            return Answer(
-                report.status_line(ticked.state),
-                _report(parts, ticked.state),
-                ticked.state,
-                ticked.text,
-            )
+            return _resume(parts, session, progress)
         case _:
             state = _act(parts, command)
             return Answer(report.status_line(state), _report(parts, state), state)
@@ -86,6 +81,23 @@ def _act(parts: loop.Parts, command: Command) -> RunState:
         case "reject":
             return control.reject(parts, command.target, command.text)
     raise Refused(f"{command.verb} is not carried out here", next="/rage help")
+
+
+def _resumable(parts: loop.Parts, session: Session, command: Command) -> bool:
+    """Whether `start` names the run that waits here already: then it goes on (F004)."""
+    run = parts.store.active_run(parts.workspace)
+    if run is None or run.target != command.target:
+        return False
+    if run.status is RunStatus.PAUSED:
+        return True
+    return (run.host, run.session) != (session.host, session.id) and not alive(run.holder)
+
+
+def _resume(parts: loop.Parts, session: Session, progress: Progress) -> Answer:
+    owned(session)
+    ticked = control.resume(parts, session, holder(), alive, progress)
+    text = report.status_line(ticked.state)
+    return Answer(text, _report(parts, ticked.state), ticked.state, ticked.text)
 
 
 def owned(session: Session) -> None:

@@ -104,7 +104,7 @@ class PauseReason(StrEnum):
     COMMIT_FAILED = "COMMIT_FAILED"
     WORKSPACE_MOVED = "WORKSPACE_MOVED"
     SESSION_ENDED = "SESSION_ENDED"
-    INTERNAL = "INTERNAL"
+    INTERNAL_FAULT = "INTERNAL_FAULT"
 
 
 @dataclass(frozen=True, slots=True)
