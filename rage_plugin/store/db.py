@@ -37,7 +37,6 @@ _FAILED = frozenset({sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR})
 # The log is cut back to this size when it starts over, so that its size says how much is in it.
 _PRAGMAS = f"""
 PRAGMA foreign_keys = ON;
-PRAGMA trusted_schema = OFF;
 PRAGMA wal_autocheckpoint = 0;
 PRAGMA journal_size_limit = {WAL_LIMIT // 4};
 PRAGMA fullfsync = ON;
