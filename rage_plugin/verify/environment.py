@@ -19,15 +19,46 @@ from pathlib import Path
 from rage_plugin.verify.pytest_command import PytestCommand
 
 _ALLOWED = frozenset(
-    "PATH HOME USER LOGNAME SHELL LANG LANGUAGE TZ TMPDIR LD_LIBRARY_PATH DYLD_LIBRARY_PATH"
-    " SSL_CERT_FILE SSL_CERT_DIR REQUESTS_CA_BUNDLE XDG_CONFIG_HOME XDG_CACHE_HOME XDG_DATA_HOME"
-    " XDG_RUNTIME_DIR CONDA_PREFIX CONDA_DEFAULT_ENV PYENV_ROOT PYENV_VERSION UV_PYTHON JAVA_HOME"
-    " GOPATH GOROOT CARGO_HOME RUSTUP_HOME NVM_DIR SYSTEMROOT COMSPEC PATHEXT".split(" ")  # noqa: SIM905
+    [
+        "PATH",
+        "HOME",
+        "USER",
+        "LOGNAME",
+        "SHELL",
+        "LANG",
+        "LANGUAGE",
+        "TZ",
+        "LD_LIBRARY_PATH",
+        "DYLD_LIBRARY_PATH",
+        "SSL_CERT_FILE",
+        "SSL_CERT_DIR",
+        "REQUESTS_CA_BUNDLE",
+        "XDG_CONFIG_HOME",
+        "XDG_CACHE_HOME",
+        "XDG_DATA_HOME",
+        "XDG_RUNTIME_DIR",
+        "CONDA_PREFIX",
+        "CONDA_DEFAULT_ENV",
+        "PYENV_ROOT",
+        "PYENV_VERSION",
+        "UV_PYTHON",
+        "JAVA_HOME",
+        "GOPATH",
+        "GOROOT",
+        "CARGO_HOME",
+        "RUSTUP_HOME",
+        "NVM_DIR",
+        "SYSTEMROOT",
+        "COMSPEC",
+        "PATHEXT",
+    ]
 )
 _VENVS = (".venv", "venv", "env")
 _RUNNER = ("pytest", "_pytest", "pluggy", "iniconfig")
 _DESCRIBE = """
-import importlib.util, json, site, sys, sysconfig
+import sys
+sys.path[:1] = []
+import importlib.util, json, site, sysconfig
 sites = [sysconfig.get_paths()["purelib"], sysconfig.get_paths()["platlib"]]
 if site.ENABLE_USER_SITE is not False:
     sites.append(site.getusersitepackages())
@@ -86,9 +117,7 @@ class Environment:
     def _allowed(self, name: str) -> bool:
         if name in _ALLOWED or name.startswith("LC_"):
             return True
-        return any(
-            name.startswith(a[:-1]) if a.endswith("*") else name == a for a in self._allow
-        )
+        return any(name.startswith(a[:-1]) if a.endswith("*") else name == a for a in self._allow)
 
     def interpreter(self, command: PytestCommand, cwd: str) -> Interpreter | None:
         """The first interpreter that can import pytest; None where none can.
@@ -157,10 +186,9 @@ class Environment:
 
 def _describe(argv: tuple[str, ...], cwd: Path, env: Mapping[str, str]) -> Interpreter | None:
     """Ask an interpreter about itself; None where it does not start or answers nonsense."""
-    flags = () if any(not Path(a).name.startswith(("python", "pypy")) for a in argv[-1:]) else ()
     try:
         done = subprocess.run(
-            [*argv, *flags, "-I", "-c", _DESCRIBE],
+            [*argv, "-c", _DESCRIBE],
             cwd=cwd,
             env=dict(env),
             stdin=subprocess.DEVNULL,

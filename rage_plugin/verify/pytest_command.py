@@ -17,7 +17,27 @@ Read = Callable[[str], bytes | None]
 _MANAGERS = frozenset({"uv", "poetry", "hatch", "pdm", "pipenv", "rye", "pixi"})
 _WRAPPERS = frozenset({"env", "nice", "xvfb-run"})
 # Options of the managers that take a value, so that `uv run --with pytest pytest` is read right.
-_VALUED = frozenset({"--with", "--with-editable", "--with-requirements", "--extra", "--group", "--only-group", "--no-group", "--python", "-p", "--package", "--directory", "--project", "--env-file", "--index", "-e", "--environment", "-C"})
+_VALUED = frozenset(
+    {
+        "--with",
+        "--with-editable",
+        "--with-requirements",
+        "--extra",
+        "--group",
+        "--only-group",
+        "--no-group",
+        "--python",
+        "-p",
+        "--package",
+        "--directory",
+        "--project",
+        "--env-file",
+        "--index",
+        "-e",
+        "--environment",
+        "-C",
+    }
+)
 _PYTHON = re.compile(r"python(\d+(\.\d+)*)?|pypy\d*(\.\d+)*")
 _DEDICATED = ("pytest.toml", ".pytest.toml", "pytest.ini", ".pytest.ini")
 _SHARED = {"pyproject.toml": ".toml", "tox.ini": ".ini", "setup.cfg": ".cfg"}

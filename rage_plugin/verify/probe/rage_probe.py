@@ -30,7 +30,7 @@ Settings = Dict[str, Any]
 
 _TEXT = 300
 _LINE = 60000
-_CHUNK = 200
+_CHUNK = 8000
 
 
 class Pipe:
@@ -162,9 +162,13 @@ class Probe:
 
     def pytest_runtestloop(self, session: Any) -> Wrapper:
         """Tell what is about to run; when it ran, run the tests that must fail."""
-        ids = [self._name(item.nodeid) for item in session.items]
-        for start in range(0, len(ids), _CHUNK):
-            self._pipe.send("collected", ids=ids[start : start + _CHUNK])
+        ids: List[str] = []
+        for item in session.items:
+            ids.append(self._name(item.nodeid))
+            if sum(map(len, ids)) > _CHUNK:
+                self._pipe.send("collected", ids=ids)
+                ids = []
+        self._pipe.send("collected", ids=ids)
         outcome = yield
         if outcome.excinfo:
             return
