@@ -99,6 +99,7 @@ class Finding:
     agent_red: list[str] = field(default_factory=list)
     reasons: list[str] = field(default_factory=list)
     """What only a person can decide, each a plain sentence."""
+    warnings: list[str] = field(default_factory=list)
     complete: bool = False
     """Base, regression and green were all run."""
 
@@ -173,7 +174,7 @@ def compare(runs: Runs, lifted: Callable[[str], bool] = lambda _path: False) -> 
         return finding
     _regression(finding, runs, lifted)
     _gates(finding, runs, lifted)
-    _preexisting(finding, runs)
+    _named(finding, runs)
     _reds(finding, runs)
     finding.complete = bool(runs.base and runs.regression and runs.green)
     return finding
@@ -259,13 +260,18 @@ def _gates(finding: Finding, runs: Runs, lifted: Callable[[str], bool]) -> None:
                 finding.failing[test] = message(cell, test)
 
 
-def _preexisting(finding: Finding, runs: Runs) -> None:
-    last = runs.regression[:1] or runs.green[:1]
-    for cell in last:
-        for test in sorted(runs.base[0].outcomes):
-            if status(runs.base[0], test) in _BAD and status(cell, test) in _BAD:
+def _named(finding: Finding, runs: Runs) -> None:
+    """Failures that decide nothing and that a report names: old ones, and new tests that fail."""
+    whole = runs.base[0]
+    for cell in runs.regression[:1] or runs.green[:1]:
+        for test in sorted(whole.outcomes):
+            if status(whole, test) in _BAD and status(cell, test) in _BAD:
                 finding.preexisting.append(test)
-        finding.preexisting += sorted(b for b in runs.base[0].broken if b in cell.broken)
+        finding.preexisting += sorted(b for b in whole.broken if b in cell.broken)
+    old = ids(runs.base)
+    for cell in runs.green[:1]:
+        new = [t for t in sorted(cell.outcomes) if t not in old and status(cell, t) in _BAD]
+        finding.warnings += [f"{t} is new and fails: {message(cell, t)}" for t in new[:5]]
 
 
 def _reds(finding: Finding, runs: Runs) -> None:

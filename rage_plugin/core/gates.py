@@ -179,7 +179,11 @@ class _Saying:
             unstable=_sorted(t for f in every for t in f.unstable),
             tampered=self.facts.tampered,
             reasons=tuple(one_line(r, 2 * LINE) for r in reasons),
-            warnings=(*self.facts.warnings, *optional),
+            warnings=(
+                *self.facts.warnings,
+                *(one_line(w, 2 * LINE) for f in every for w in f.warnings),
+                *optional,
+            ),
             checks=tuple(c.record for r in self.runs for c in r.cells),
             blocked=blocked,
         )

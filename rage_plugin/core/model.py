@@ -361,6 +361,8 @@ class JudgeRequest:
     proposed: tuple[str, ...] = ()
     """Gate targets proposed by the agent."""
     unseal: tuple[str, ...] = ()
+    sealed: tuple[str, ...] = ()
+    """Paths that this item seals beside the usual ones: its own source."""
     claim_no_change: bool = False
 
 
