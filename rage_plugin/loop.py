@@ -209,6 +209,7 @@ def _record(walk: Walk, journal: _Journal, step: Record) -> Walk:
         counted=walk.counted or step.counts,
         used=walk.used or step.uses_proposal,
         asked=walk.asked or step.asks,
+        waits=walk.waits or step.waits,
         judgement=None if step.uses_judgement else walk.judgement,
     )
 

@@ -58,6 +58,8 @@ class Walk:
     """The proposal was consumed."""
     asked: bool = False
     """This tick spends the re-ask."""
+    waits: bool = False
+    """The agent was asked for something; nothing more follows before its answer."""
     judgement: Judgement | None = None
 
 
@@ -70,6 +72,7 @@ class Record:
     uses_proposal: bool = False
     uses_judgement: bool = False
     asks: bool = False
+    waits: bool = False
     counts: bool = False
 
 
@@ -132,7 +135,7 @@ def next_step(walk: Walk) -> Step:
         return _from_judgement(walk, walk.judgement)
     if _settled(state):
         return _after_item(walk)
-    if _cut_short(walk):
+    if walk.waits or _cut_short(walk):
         return _close_turn(walk)
     step = {
         Phase.ANALYZE: _analyze,
@@ -199,7 +202,7 @@ def _analyze(walk: Walk) -> Step:
     if item.reasked or (item.gates != "[]" and _fresh(walk)):
         why = f"Took the whole of {item.id} as its slice: {data['reason']}"
         return Record(facts.sliced(state, None, row, why))
-    return Record(facts.reasked(state, str(data["reason"])), asks=True, edge=False)
+    return Record(facts.reasked(state, str(data["reason"])), asks=True, waits=True, edge=False)
 
 
 def _generate(walk: Walk) -> Step:
@@ -219,7 +222,7 @@ def _generate(walk: Walk) -> Step:
         if item.replanned:
             detail = f"{item.id} left its scope again: {', '.join(strays[:3])}"
             return Record(facts.paused(state, PauseReason.SCOPE, detail, seen.now))
-        return Record(facts.rescoped(state, row, strays))
+        return Record(facts.rescoped(state, row, strays), waits=True)
     paths = [f"{c.status} {c.path}" for c in seen.changes]
     data = {"changed": paths[:10], "count": len(paths)}
     row = facts.evidence(state, "change", seen.tree, data, seen.now)

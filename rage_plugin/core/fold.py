@@ -67,8 +67,8 @@ def _apply(state: RunState | None, put: Put) -> RunState:
         if put.table != "runs":
             raise ValueError("the first event of a run sets no run")
         return RunState(run=row(Run, {"id": str(put.key[0]), **put.values}), items={})
-    change = typed(put.values)
     if put.table == "runs":
+        change = typed(put.values)
         moved = put.values.get("current_item", state.run.current_item) != state.run.current_item
         run = replace(state.run, **change)  # type: ignore[arg-type]
         if not moved:
@@ -85,7 +85,7 @@ def _apply(state: RunState | None, put: Put) -> RunState:
         )
     if put.table == "items":
         item_id = str(put.key[1])
-        old = state.items.get(item_id)
+        old, change = state.items.get(item_id), typed(put.values)
         item = (
             replace(old, **change)  # type: ignore[arg-type]
             if old
@@ -98,7 +98,7 @@ def _apply(state: RunState | None, put: Put) -> RunState:
         gate_id = str(put.key[0])
         known = {g.id: g for g in state.gates}
         known[gate_id] = (
-            replace(known[gate_id], **change)  # type: ignore[arg-type]
+            replace(known[gate_id], **typed(put.values))  # type: ignore[arg-type]
             if gate_id in known
             else row(Gate, {"id": gate_id, **put.values})
         )
