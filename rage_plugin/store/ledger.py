@@ -143,6 +143,16 @@ class Ledger:
         )
         return [LedgerSum(**row) for row in found]
 
+    def spent(self, run: str) -> int:
+        """Input and output tokens of all calls of a run, as the providers counted them."""
+        found = self._db.read(
+            lambda c: c.execute(
+                "SELECT coalesce(sum(input_tokens + output_tokens), 0) FROM ledger WHERE run = ?",
+                (run,),
+            ).fetchone()
+        )
+        return int(found[0])
+
     def sessions(self) -> Sequence[str]:
         """Every session that has a chain."""
         found = self._db.read(

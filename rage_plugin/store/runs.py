@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
+from statistics import median
 from typing import Any, TypeVar
 
 from ..core.errors import RageError
@@ -103,6 +104,19 @@ class RunStore:
         """The outbox row of an external effect, looked up before the effect is repeated."""
         found = self._rows("SELECT * FROM outbox WHERE key = ?", (key,))
         return found[0] if found else None
+
+    def estimate(self, workspace: str) -> str:
+        """What an item cost here so far, by the median of those that are done, or unknown."""
+        done = self._rows(
+            "SELECT i.tokens AS tokens, i.iteration AS turns FROM items i JOIN runs r ON r.id = i.run"
+            " WHERE r.workspace = ? AND i.state = 'DONE' ORDER BY r.started_at DESC LIMIT 50",
+            (workspace,),
+        )
+        if not done:
+            return "unknown: no item was finished here yet"
+        tokens = median(int(row["tokens"] or 0) for row in done)
+        turns = median(int(row["turns"] or 0) for row in done)
+        return f"{tokens:,.0f} tokens and {turns:g} turns an item (median of {len(done)})"
 
     def head(self, run: str) -> str:
         """Hash of the run's last event; zeros before the first."""
