@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from .model import Cell, Outcome, Verdict
 from .testids import (
     MISSING,
+    SESSION,
     covered,
     covers,
     function_of,
@@ -316,15 +317,16 @@ def _always(cells: Sequence[Cell], test: str, wanted: Iterable[Outcome], times: 
 
 def _unexplained(finding: Finding, base: Cell, green: Cell) -> None:
     """A run that fails although no test in it does, e.g. by a threshold of coverage."""
-    if green.verdict is not Verdict.FAIL or not _explained_by_exit_code(green):
+    if green.verdict is not Verdict.FAIL or not _only_exit_code(green):
         return
     why = green.note or "fails although no test in it does"
-    if base.verdict is Verdict.PASS:
+    if base.verdict is Verdict.PASS or (SESSION in green.outcomes and SESSION not in base.outcomes):
         finding.failing[finding.command] = why
-    elif not _explained_by_exit_code(base):
+    elif not _only_exit_code(base):
         finding.reasons.append(f"{finding.command} {why}")
 
 
-def _explained_by_exit_code(cell: Cell) -> bool:
-    bad = any(o in _BAD for o in cell.outcomes.values())
+def _only_exit_code(cell: Cell) -> bool:
+    """Whether nothing but the exit code says that the run failed."""
+    bad = any(o in _BAD for t, o in cell.outcomes.items() if t != SESSION)
     return not (bad or cell.broken or cell.duplicates)

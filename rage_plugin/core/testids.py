@@ -11,6 +11,8 @@ from .model import Cell, Outcome
 
 MISSING = "not in this tree"
 """The text in `Cell.broken` for a target that the tree does not have."""
+SESSION = "(session)"
+"""The id that stands for what a plugin demands of a whole run, e.g. a coverage threshold."""
 MANY = 40
 """More ids than this are re-run by file: an argv has an end."""
 
@@ -53,7 +55,8 @@ def status(cell: Cell, test: str) -> Outcome | None:
     outcome = cell.outcomes.get(test)
     if outcome is None and cell.broken.get(path_of(test), MISSING) != MISSING:
         return Outcome.ERROR
-    return outcome
+    # A file that was skipped as a whole is reported under its path.
+    return outcome or cell.outcomes.get(path_of(test))
 
 
 def known(cells: Sequence[Cell], test: str) -> list[Outcome]:

@@ -51,7 +51,7 @@ class Sides:
     regression: str
     green: str
     config: str
-    """Where runner configuration comes from: the base, and what a person unsealed."""
+    """Where runner configuration comes from on every tree but the base, which has its own."""
     current: str
     """What the work tree holds."""
     hidden: tuple[str, ...] = ()
@@ -257,7 +257,7 @@ class Matrix:
             tree,
             current=self._sides.current,
             hidden=() if visible else self._sides.hidden,
-            config_tree=self._sides.config,
+            config_tree=tree if tree == self._sides.base else self._sides.config,
             targets=tuple(targets) if takes_targets(command) else (),
             repeat=repeat,
         )

@@ -34,6 +34,7 @@ from .detect import detect, nothing_detected
 from .isolation import CouldNotRun, ladder, recover
 from .matrix import Matrix, Sides
 from .policy import Policy
+from .sections import SHARED
 from .targets import valid_targets, validate_target
 from .tree import Trees
 
@@ -194,7 +195,10 @@ class VerifyRoom:
         trees, policy, base, tree = self._trees, self._policy, request.base.tree, request.tree
         ours = [c for c in changes if policy.test_side(c.path)]
         lifted = {c.path: tree for c in changes if c.path in facts.lifted}
+        # Base's configuration. A shared file whose runner's sections are the same is taken as it
+        # is now: so this candidate is the next item's base, with all its verdicts.
         support = {p: tree for p in lifted if not policy.is_test(p)}
+        support |= {c.path: tree for c in changes if PurePosixPath(c.path).name in SHARED}
         new = {c.path: tree for c in ours if c.status != "D"}
         back = {c.path: base for c in ours if c.path not in lifted}
         files = set(trees.paths(base))
