@@ -52,14 +52,16 @@ def run(
     output_limit: int = 20_000,
     pass_fds: Sequence[int] = (),
     on_start: Callable[[int], None] | None = None,
+    mark: str = "",
 ) -> Completed:
     """Run `argv` to its end or for `timeout_s` seconds; back after at most a second more.
 
     stdin is /dev/null; the command gets a session of its own; `on_start` is told its process id.
     At most `output_limit` characters of output are kept. Nothing it started survives. `env` is the
-    whole environment; a value for `MARK` is added where it has none.
+    whole environment; `MARK` is added to it, with the value of `mark` or a new one.
     """
-    mark = env.get(MARK) or secrets.token_hex(8)
+    # Never the inherited one: a check may itself run checks, and must not end its caller's.
+    mark = mark or secrets.token_hex(8)
     began = time.monotonic()
     pipe, writer = os.pipe()
     try:
@@ -97,7 +99,7 @@ def run(
     if timed_out:
         note = f"stopped at its limit of {timeout_s:g} s"
     elif status < 0:
-        note = f"ended by {_signal_name(-status)}"
+        note = f"ended by {signal_name(-status)}"
     return Completed(
         exit_code=None if timed_out or status < 0 else status,
         timed_out=timed_out,
@@ -128,6 +130,12 @@ def kill_tree(pid: int, mark: str, *, gently: bool = False) -> None:
         found = _tree(pid, mark)
         if not found:
             return
+
+
+def kill_marked(mark: str) -> None:
+    """End what a run with this `mark` left behind when its caller was killed."""
+    for process in _marked(mark):
+        kill_tree(process.pid, mark)
 
 
 def _read_until(process: subprocess.Popen[bytes], pipe: int, kept: _Kept, deadline: float) -> bool:
@@ -200,20 +208,23 @@ class _Kept:
 
 
 def _tree(pid: int, mark: str) -> list[psutil.Process]:
-    """The living descendants of a process, itself, and all that inherited the mark.
-
-    Daemons have no other tie to what started them than the mark.
-    """
-    found = {}
+    """The living among a process, its descendants, and all that inherited the mark."""
+    found = {p.pid: p for p in _marked(mark)}
     with contextlib.suppress(psutil.Error):
         process = psutil.Process(pid)
-        found = {p.pid: p for p in [process, *process.children(recursive=True)]}
+        found |= {p.pid: p for p in [process, *process.children(recursive=True)]}
+    return [p for p in found.values() if _lives(p)]
+
+
+def _marked(mark: str) -> list[psutil.Process]:
+    """Processes that inherited the mark: a daemon has no other tie to what started it."""
+    found = []
     for process in psutil.process_iter():
         # Another user's processes cannot be read, and are none of ours.
         with contextlib.suppress(psutil.Error, OSError):
             if process.environ().get(MARK) == mark:
-                found[process.pid] = process
-    return [p for p in found.values() if _lives(p)]
+                found.append(process)
+    return found
 
 
 def _lives(process: psutil.Process) -> bool:
@@ -236,7 +247,8 @@ def _signal(processes: Iterable[psutil.Process], number: signal.Signals) -> None
             process.send_signal(number)
 
 
-def _signal_name(number: int) -> str:
+def signal_name(number: int) -> str:
+    """E.g. `SIGKILL`; a real-time signal has only its number."""
     try:
         return signal.Signals(number).name
     except ValueError:

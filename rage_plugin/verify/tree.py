@@ -113,6 +113,17 @@ class Trees:
             self._entries[tree] = found
         return self._entries[tree]
 
+    def sizes(self, tree: str) -> dict[str, int]:
+        """Bytes of every file of a tree as git stores it, before filters and line ends."""
+        found = {}
+        for line in git.split(
+            self._private.git(["ls-tree", "-r", "-l", "-z", "--full-tree", tree])
+        ):
+            meta, path = line.split("\t", 1)
+            if (size := meta.split()[3]) != "-":
+                found[path] = int(size)
+        return found
+
     def paths(self, tree: str) -> tuple[str, ...]:
         """Every path of a tree, sorted."""
         return tuple(sorted(self.entries(tree)))

@@ -5,34 +5,21 @@ Order: overlay, journaled swap, guarded scratch, else `CouldNotRun` (CHECKS.md s
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from rage_plugin.core.errors import RageError
 from rage_plugin.verify.command import Completed
 from rage_plugin.verify.tree import Trees
 
+from . import stage, swap
+from .overlay import Overlay
+from .scratch import Scratch
+from .swap import Swap
+from .view import CouldNotRun, ViewSpec
 
-class CouldNotRun(RageError):
-    """No isolation works here, or the view could not be made: no verdict, never a red."""
-
-
-@dataclass(frozen=True, slots=True)
-class ViewSpec:
-    """What the check is to see in the workspace."""
-
-    tree: str
-    """The tree that the check sees."""
-    current: str
-    """The tree that the work tree holds (`Trees.snapshot` of now)."""
-    hidden: tuple[str, ...] = ()
-    """Untracked files from before the run, which must not be there; relative to the root."""
-    files: Mapping[str, bytes] = field(default_factory=dict)
-    """Extra files written into the view, by path relative to the root."""
-    discard_home: bool = True
-    """Discard what the check writes below HOME, where the isolation can."""
+__all__ = ["CouldNotRun", "Isolation", "ViewSpec", "ladder", "recover"]
 
 
 class Isolation(Protocol):
@@ -60,16 +47,37 @@ class Isolation(Protocol):
 
         `{root}` inside an element of `argv` or `prepare`, or inside a value of `env`, becomes the
         root as the check sees it. `prepare` is run first, in the same view; `CouldNotRun` when it
-        fails. `env` is the whole environment; `env["TMPDIR"]` is reachable and writable.
+        fails. `env` is the whole environment. `env["TMPDIR"]` is reachable and writable, and what
+        is written below it stays: put reports there, wherever it lies.
         """
         ...
 
 
 def ladder(trees: Trees, state: Path, force: str = "auto") -> Isolation:
     """The first isolation that works here, or the one that `force` names; else `CouldNotRun`."""
-    raise NotImplementedError
+    rungs: tuple[Isolation, ...] = (
+        Overlay(trees, state),
+        Swap(trees, state),
+        Scratch(trees),
+    )
+    tried = [rung for rung in rungs if force in ("auto", rung.name)]
+    for rung in tried:
+        if rung.available():
+            return rung
+    names = ", ".join(rung.name for rung in tried) or f"“{force}” is none of the isolations"
+    raise CouldNotRun(
+        f"No isolation for a check works here: {names}",
+        kept="Nothing was changed",
+        next="set verification.isolation in rage.yaml to overlay, swap, scratch or auto",
+    )
 
 
 def recover(trees: Trees, state: Path) -> str | None:
-    """Finish a swap that a kill interrupted; a line for the person, or None if there was none."""
-    raise NotImplementedError
+    """Finish a swap that a kill interrupted; a line for the person, or None if there was none.
+
+    Also removes folders that killed processes left behind. Called at every start.
+    """
+    line = swap.recover(trees, state)
+    for parent in (state / "views", Path(tempfile.gettempdir())):
+        stage.sweep(parent)
+    return line
