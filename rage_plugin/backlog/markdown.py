@@ -19,7 +19,7 @@ from . import files
 from .items import Found, read_items
 
 
-class MarkdownBacklog:
+class MarkdownPlugin:
     """The plugin that offers the built-in source to RAGE."""
 
     def __init__(self, sources: Sequence[str] = ()) -> None:

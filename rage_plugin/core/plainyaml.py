@@ -80,7 +80,7 @@ class _PlainLoader(yaml.SafeLoader):
         if isinstance(event, yaml.AliasEvent) or event.anchor is not None:
             raise _unwanted("anchors and aliases are not allowed: write the value out", event)
         if event.tag is not None:
-            raise _unwanted(f"the tag {event.tag} is not allowed: write a plain value", event)
+            raise _unwanted(f"the tag {event.tag!r} is not allowed: write a plain value", event)
         if self.depth >= MAX_DEPTH:
             raise _unwanted(f"nested deeper than {MAX_DEPTH} levels", event)
         self.depth += 1
@@ -104,15 +104,15 @@ class _Reader:
             return self._mapping(node, path)
         if isinstance(node, yaml.SequenceNode):
             return [self.read(child, (*path, n)) for n, child in enumerate(node.value)]
-        self.texts[path] = node.value
+        self.texts[path] = text = self._whole(node)
         if node.tag == "tag:yaml.org,2002:null":
             return None
         if node.tag not in _CONSTRUCT:
-            return node.value
+            return text
         try:
             return _CONSTRUCT[node.tag](yaml.constructor.SafeConstructor(), node)
         except ValueError:  # e.g. more digits than Python converts
-            return node.value
+            return text
 
     def _mapping(self, node: Any, path: KeyPath) -> dict[str, object]:
         found: dict[str, object] = {}
@@ -132,17 +132,32 @@ class _Reader:
             found[key] = self.read(value_node, here)
         return found
 
+    def _whole(self, node: Any) -> str:
+        """A scalar's text; JSON writes one character beyond U+FFFF as two halves."""
+        text = str(node.value)
+        try:
+            return text.encode("utf-16", "surrogatepass").decode("utf-16")
+        except UnicodeDecodeError as error:
+            what = "half a character (a lone surrogate)"
+            raise Refused(f"{self.where}:{self._line(node)}: {what}") from error
+
     def _line(self, node: Any) -> int:
         return int(node.start_mark.line) + self.first_line
 
 
-def _unwanted(problem: str, event: Any) -> yaml.MarkedYAMLError:
-    return yaml.MarkedYAMLError(problem=problem, problem_mark=event.start_mark)
+class _Unwanted(yaml.MarkedYAMLError):
+    """What the parser would take and a profile must not hold."""
+
+
+def _unwanted(problem: str, event: Any) -> _Unwanted:
+    return _Unwanted(problem=problem, problem_mark=event.start_mark)
 
 
 def _explain(error: yaml.MarkedYAMLError) -> str:
     """The parser's finding in a person's words."""
     problem = " ".join((error.problem or str(error)).split())
+    if isinstance(error, _Unwanted):
+        return problem
     if "'\\t'" in problem:
         return "a tab cannot indent or begin a value in YAML: use spaces"
     if "mapping values are not allowed" in problem:
