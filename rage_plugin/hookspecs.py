@@ -170,8 +170,11 @@ class ExtensionSpec:
     """Extensions. RAGE calls; distributions with an entry point in the group `rage` implement."""
 
     @hookspec
-    def rage_backlog_source(self, workspace: str) -> BacklogSource | None:
-        """A backlog source for this workspace; sources are asked in registration order."""
+    def rage_backlog_source(self, workspace: str, sources: Sequence[str]) -> BacklogSource | None:
+        """A backlog source for this workspace; sources are asked in registration order.
+
+        `sources` is the profile's list of that name; an implementation may leave it out.
+        """
 
     @hookspec(firstresult=True)
     def rage_parse_report(self, kind: str, path: str) -> Mapping[str, str] | None:

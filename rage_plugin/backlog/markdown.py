@@ -22,13 +22,10 @@ from .items import Found, read_items
 class MarkdownPlugin:
     """The plugin that offers the built-in source to RAGE."""
 
-    def __init__(self, sources: Sequence[str] = ()) -> None:
-        self.sources = tuple(sources)
-
     @hookimpl
-    def rage_backlog_source(self, workspace: str) -> BacklogSource:
+    def rage_backlog_source(self, workspace: str, sources: Sequence[str]) -> BacklogSource:
         """The markdown source of a workspace."""
-        return MarkdownSource(Path(workspace), self.sources)
+        return MarkdownSource(Path(workspace), sources)
 
 
 class MarkdownSource(BacklogSource):

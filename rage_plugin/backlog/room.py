@@ -28,8 +28,12 @@ WRITE = "write backlog/1-title.md, or a BACKLOG.md with `- [ ] #1 Title` lines"
 class BacklogRoom:
     """Implements `core.ports.Backlog` over every registered source; nothing is cached."""
 
-    def __init__(self, workspace: str | Path, manager: pluggy.PluginManager) -> None:
-        self.root = Path(workspace)
+    def __init__(
+        self, root: str | Path, sources: Sequence[str], manager: pluggy.PluginManager
+    ) -> None:
+        self.root = Path(root)
+        self.sources = tuple(sources)
+        """The profile's `sources`: handed to every source."""
         self.manager = manager
         self.warnings: tuple[str, ...] = ()
         """What the last `resolve` noticed and did not refuse."""
@@ -65,7 +69,7 @@ class BacklogRoom:
         parsed = settled(self.root, parse_target(target))
         known: list[ItemSpec] = []
         asked: list[str] = []
-        for source in self._sources():
+        for source in self._asked():
             if not source.claims(target):
                 continue
             try:
@@ -82,9 +86,11 @@ class BacklogRoom:
             raise Refused(f"There is no backlog that could hold {parsed}", next=WRITE)
         raise _unknown(parsed, known)
 
-    def _sources(self) -> Sequence[BacklogSource]:
+    def _asked(self) -> Sequence[BacklogSource]:
         # pluggy calls the last registered first; the specification promises registration order.
-        found = self.manager.hook.rage_backlog_source(workspace=str(self.root))
+        found = self.manager.hook.rage_backlog_source(
+            workspace=str(self.root), sources=self.sources
+        )
         return cast("Sequence[BacklogSource]", found[::-1])
 
     def _roots(self, target: Target, specs: Sequence[ItemSpec]) -> list[str]:
