@@ -232,11 +232,12 @@ class Db:
         )
 
     def _damaged(self, what: str) -> RageError:
-        name = str(self.path)
+        # The folder as a whole: a log that is left behind would be taken for the next file's.
+        folder = str(self.path.parent)
         return RageError(
-            f"{name} cannot be used: {what}",
+            f"{self.path} cannot be used: {what}",
             kept="It was left as it is, and commits are not touched",
-            next=f"mv {shlex.quote(name)} {shlex.quote(name + '.damaged')}",
+            next=f"mv {shlex.quote(folder)} {shlex.quote(folder + '.damaged')}",
         )
 
 

@@ -30,7 +30,12 @@ def open_store(path: Path) -> RunStore:
 
     Raises `RageError` for a folder without write access, a damaged file or a newer schema.
     """
-    return RunStore(Db(path))
+    db = Db(path)
+    try:
+        return RunStore(db)
+    except BaseException:
+        db.close()
+        raise
 
 
 class RunStore:
