@@ -19,7 +19,6 @@ import pluggy
 from . import telemetry, tokens
 from .accounting import Accounting
 from .backlog import BacklogRoom
-from .core.config import ProjectConfig
 from .core.errors import RageError
 from .core.model import RunState
 from .deliver import DeliverRoom
@@ -28,10 +27,10 @@ from .hookspecs import PROJECT, ExtensionSpec
 from .loop import Parts
 from .packet import PacketRoom
 from .profile import load_profile
-from .repository import Repository, discover
 from .review import WorkspaceSurvey
 from .store import RunStore, open_store
 from .verify import VerifyRoom
+from .verify.git import Repository, discover
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +70,7 @@ def open_workspace(folder: str) -> Workspace:
     repository = discover(Path(folder))
     state = state_folder(repository)
     config = load_profile(repository.root)
-    extensions = extension_manager(repository.root, config)
+    extensions = extension_manager()
     store = open_store(state / "rage.db")
     count, exact = tokens.counter()
     parts = Parts(
@@ -102,13 +101,13 @@ def state_folder(repository: Repository) -> Path:
     return folder
 
 
-def extension_manager(root: Path, config: ProjectConfig) -> pluggy.PluginManager:
+def extension_manager() -> pluggy.PluginManager:
     """Built-in sources, parsers and sinks, registered like a third party's, then the others."""
     from . import builtin  # noqa: PLC0415
 
     manager = pluggy.PluginManager(PROJECT)
     manager.add_hookspecs(ExtensionSpec)
-    builtin.register(manager, config)
+    builtin.register(manager)
     manager.load_setuptools_entrypoints("rage")
     return manager
 

@@ -183,7 +183,7 @@ def test_an_epic_ends_with_one_commit_an_item_in_order(project: Project) -> None
                 "title:", "depends_on: [2]\ntitle:"
             ),
             "backlog/2-half.md": "---\nid: 2\ntitle: Half\ngates: [tests/test_half.py]\n---\nx\n",
-            "tests/test_half.py": "from calc import half\n\n\ndef test_h():\n    assert half(4) == 2\n",
+            "tests/test_half.py": "from calc import half\n\n\ndef test_h():\n    assert half(4)\n",
             "tests/test_old.py": "def test_old():\n    assert False, 'old'\n",
         }
     )
