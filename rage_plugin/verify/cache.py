@@ -29,21 +29,37 @@ class VerdictCache:
         """The cell that was kept under `key`, marked as cached; None if there is none."""
         if not self._path.exists():
             return None
-        with closing(self._open()) as db:
-            row = db.execute("SELECT cell FROM verdicts WHERE key = ?", (key,)).fetchone()
+        try:
+            with closing(self._open()) as db:
+                row = db.execute("SELECT cell FROM verdicts WHERE key = ?", (key,)).fetchone()
+        except sqlite3.DatabaseError:
+            return None
         return _decode(row[0]) if row else None
 
     def put(self, key: str, cell: Cell) -> None:
         """Keep a cell, unless nothing was found out about the tree."""
         if cell.verdict in _UNDECIDED:
             return
+        try:
+            self._write(key, _encode(cell))
+        except sqlite3.OperationalError:
+            return  # busy or full: the verdict stands, and is reached again next time
+        except sqlite3.DatabaseError:
+            self._path.unlink(missing_ok=True)
+            self._write(key, _encode(cell))
+
+    def _write(self, key: str, text: str) -> None:
         with closing(self._open()) as db, db:
-            db.execute("INSERT OR REPLACE INTO verdicts VALUES (?, ?)", (key, _encode(cell)))
+            db.execute("INSERT OR REPLACE INTO verdicts VALUES (?, ?)", (key, text))
 
     def _open(self) -> sqlite3.Connection:
         self._path.parent.mkdir(parents=True, exist_ok=True)
         db = sqlite3.connect(self._path, timeout=30)
-        db.execute(_SCHEMA)
+        try:
+            db.execute(_SCHEMA)
+        except sqlite3.Error:
+            db.close()
+            raise
         return db
 
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import posixpath
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rage_plugin.core.config import CheckCommand, VerifyConfig
@@ -21,17 +22,25 @@ from rage_plugin.verify.cache import VerdictCache
 from rage_plugin.verify.command import Completed
 from rage_plugin.verify.environment import Environment, Interpreter
 from rage_plugin.verify.isolation import CouldNotRun, Isolation, ViewSpec
+from rage_plugin.verify.other_run import ParseReport, run_other
 from rage_plugin.verify.pytest_command import BaseConfig, PytestCommand, base_config, recognise
-from rage_plugin.verify.pytest_run import MISSING, SESSION, Shown, config_hash, run_pytest
+from rage_plugin.verify.pytest_run import Launch, config_hash, run_pytest
+from rage_plugin.verify.shown import MISSING, SESSION, Shown
 from rage_plugin.verify.tree import Trees
 
 __all__ = ["MISSING", "SESSION", "Cells", "ParseReport"]
 
-ParseReport = Callable[[str, Path], Mapping[str, Outcome] | None]
-"""Outcomes by test id from the report of a kind (`junit`) at a path; None when it is unreadable."""
 
-_CANNOT_EXECUTE = (126, 127)
-_NOTHING = Completed(None, False, False, "", False, 0.0)
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """Everything that one run needs to be told."""
+
+    command: CheckCommand
+    parsed: PytestCommand | None
+    interpreter: Interpreter | None
+    config: BaseConfig | None
+    view: ViewSpec
+    targets: tuple[str, ...]
 
 
 class Cells:
@@ -121,13 +130,72 @@ class Cells:
             hidden=tuple(hidden),
             files={config.path: config.content} if config else {},
         )
+        plan = _Plan(command, parsed, interpreter, config, view, tuple(targets))
         with tempfile.TemporaryDirectory(prefix="rage-", ignore_cleanup_errors=True) as private:
-            run = _Run(self, command, view, Path(private), tuple(targets))
-            shown = run.pytest(parsed, interpreter, config) if parsed else run.other()
+            shown = self._shown(plan, Path(private))
         cell = self._cell(record, shown, repeat)
         self._cache.put(key, cell)
         self._progress(f"{name}: {command.name} {cell.verdict.value.replace('_', ' ')}")
         return cell
+
+    def _shown(self, plan: _Plan, private: Path) -> Shown:
+        """Run the plan once; `private` is its TMPDIR too, which every view reaches."""
+        env = {**self._environment.variables(plan.interpreter), "TMPDIR": str(private)}
+
+        def launch(argv: Sequence[str], fds: Sequence[int] = ()) -> Completed:
+            return self._isolation.run(
+                plan.view,
+                argv,
+                cwd=plan.command.cwd,
+                env=env,
+                timeout_s=plan.command.timeout_s,
+                output_limit=self._config.output_limit,
+                prepare=self._config.prepare,
+                pass_fds=fds,
+            )
+
+        try:
+            if plan.parsed is None:
+                env["PYTHONPYCACHEPREFIX"] = str(private / "pyc")
+                return run_other(
+                    plan.command,
+                    plan.targets,
+                    folder=private,
+                    parse_report=self._parse_report,
+                    launch=launch,
+                )
+            return self._pytest(plan, plan.parsed, private, launch)
+        except CouldNotRun as error:
+            return Shown(Verdict.COULD_NOT_RUN, per_test=plan.parsed is not None, note=error.line())
+
+    def _pytest(self, plan: _Plan, parsed: PytestCommand, private: Path, launch: Launch) -> Shown:
+        if plan.interpreter is None or plan.config is None:
+            note = f"No interpreter for `{' '.join(plan.command.command)}` can import pytest"
+            return Shown(Verdict.COULD_NOT_RUN, per_test=True, note=note)
+        present = [target for target in plan.targets if self._exists(plan.view.tree, target)]
+        missing = [target for target in plan.targets if target not in present]
+        if missing and not present:
+            return Shown(
+                Verdict.NOTHING_COLLECTED,
+                per_test=True,
+                broken=dict.fromkeys(missing, MISSING),
+                note=f"{missing[0]} is {MISSING}",
+            )
+        return run_pytest(
+            parsed,
+            plan.interpreter,
+            plan.config,
+            targets=present if plan.targets else None,
+            missing=missing,
+            folder=private,
+            up=os.path.relpath(".", plan.command.cwd),
+            launch=launch,
+        )
+
+    def _exists(self, tree: str, target: str) -> bool:
+        """Whether the file or folder that a target names is in the tree."""
+        path = target.partition("::")[0].rstrip("/")
+        return path in self._folders_of(tree) or self._trees.read(tree, path) is not None
 
     def _base_config(
         self,
@@ -149,11 +217,13 @@ class Cells:
     def _folders_of(self, tree: str) -> frozenset[str]:
         """Every folder of a tree, the root as an empty string."""
         if tree not in self._folders:
-            self._folders[tree] = frozenset(
-                str(parent) if str(parent) != "." else ""
-                for path in self._trees.paths(tree)
-                for parent in Path(path).parents
-            )
+            found = {""}
+            for path in self._trees.paths(tree):
+                folder = posixpath.dirname(path)
+                while folder not in found:
+                    found.add(folder)
+                    folder = posixpath.dirname(folder)
+            self._folders[tree] = frozenset(found)
         return self._folders[tree]
 
     def _command_hash(
@@ -200,121 +270,3 @@ class Cells:
             exit_code=shown.completed.exit_code,
             note=shown.note,
         )
-
-
-class _Run:
-    """One run of one command in one view, with a private folder outside the workspace."""
-
-    def __init__(
-        self,
-        cells: Cells,
-        command: CheckCommand,
-        view: ViewSpec,
-        private: Path,
-        targets: tuple[str, ...],
-    ) -> None:
-        self._cells = cells
-        self._command = command
-        self._view = view
-        self._private = private
-        self._targets = targets
-
-    def pytest(
-        self, parsed: PytestCommand, interpreter: Interpreter | None, config: BaseConfig | None
-    ) -> Shown:
-        """Run a recognised pytest command with the probe inside."""
-        if interpreter is None or config is None:
-            note = f"No interpreter for `{' '.join(self._command.command)}` can import pytest"
-            return Shown(Verdict.COULD_NOT_RUN, _NOTHING, per_test=True, note=note)
-        present = [target for target in self._targets if self._exists(target)]
-        missing = [target for target in self._targets if target not in present]
-        if missing and not present:
-            return Shown(
-                Verdict.NOTHING_COLLECTED,
-                _NOTHING,
-                per_test=True,
-                broken=dict.fromkeys(missing, MISSING),
-                note=f"{missing[0]} is {MISSING}",
-            )
-        env = self._cells._environment.variables(interpreter)
-        try:
-            return run_pytest(
-                parsed,
-                interpreter,
-                config,
-                targets=present if self._targets else None,
-                missing=missing,
-                folder=self._private,
-                up=os.path.relpath(".", self._command.cwd),
-                launch=lambda argv, fds: self._launch(argv, env, fds),
-            )
-        except CouldNotRun as error:
-            return Shown(Verdict.COULD_NOT_RUN, _NOTHING, per_test=True, note=error.line())
-
-    def other(self) -> Shown:
-        """Run any other command: a JUnit report where it writes one, else its exit code."""
-        report = self._private / "report.xml"
-        argv: list[str] = []
-        for word in self._command.command:
-            if word == "{targets}":
-                argv.extend(self._targets)
-            else:
-                argv.append(word.replace("{junit}", str(report)))
-        try:
-            done = self._launch(argv, self._cells._environment.variables(), ())
-        except CouldNotRun as error:
-            return Shown(Verdict.COULD_NOT_RUN, _NOTHING, note=error.line())
-        verdict, note = _by_exit_code(done)
-        if self._command.report != "junit" or verdict not in (Verdict.PASS, Verdict.FAIL):
-            return Shown(verdict, done, per_test=self._command.report == "junit", note=note)
-        outcomes = self._cells._parse_report("junit", report) if report.is_file() else None
-        if outcomes is None:
-            note = "The command left no readable JUnit report"
-            return Shown(Verdict.PARTIAL, done, per_test=True, note=note)
-        verdict, note = _by_report(verdict, outcomes)
-        return Shown(verdict, done, per_test=True, outcomes=dict(outcomes), note=note)
-
-    def _exists(self, target: str) -> bool:
-        path = target.partition("::")[0].rstrip("/")
-        tree = self._view.tree
-        return path in self._cells._folders_of(tree) or (
-            self._cells._trees.read(tree, path) is not None
-        )
-
-    def _launch(self, argv: Sequence[str], env: Mapping[str, str], fds: Sequence[int]) -> Completed:
-        scratch = self._private / "t"
-        scratch.mkdir()
-        return self._cells._isolation.run(
-            self._view,
-            argv,
-            cwd=self._command.cwd,
-            env={**env, "TMPDIR": str(scratch), "PYTHONPYCACHEPREFIX": str(self._private / "pyc")}
-            if not fds
-            else {**env, "TMPDIR": str(scratch)},
-            timeout_s=self._command.timeout_s,
-            output_limit=self._cells._config.output_limit,
-            prepare=self._cells._config.prepare,
-            pass_fds=fds,
-        )
-
-
-def _by_exit_code(done: Completed) -> tuple[Verdict, str]:
-    if done.timed_out:
-        return Verdict.TIMEOUT, f"Stopped after {done.seconds:.0f} s"
-    if done.killed:
-        return Verdict.PARTIAL, done.note
-    if done.exit_code is None or done.exit_code in _CANNOT_EXECUTE:
-        return Verdict.COULD_NOT_RUN, done.note or "The command could not be started"
-    return (Verdict.PASS, "") if done.exit_code == 0 else (Verdict.FAIL, "")
-
-
-def _by_report(by_exit: Verdict, outcomes: Mapping[str, Outcome]) -> tuple[Verdict, str]:
-    """Report and exit code together: neither alone can make a pass."""
-    found = set(outcomes.values())
-    if found & {Outcome.FAIL, Outcome.ERROR}:
-        return Verdict.FAIL, ""
-    if by_exit is Verdict.FAIL:
-        return Verdict.FAIL, "The command failed although no test of its report did"
-    if not found:
-        return Verdict.NOTHING_COLLECTED, ""
-    return (Verdict.PASS if Outcome.PASS in found else Verdict.SKIPPED), ""

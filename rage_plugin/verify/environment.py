@@ -18,41 +18,16 @@ from pathlib import Path
 
 from rage_plugin.verify.pytest_command import PytestCommand
 
-_ALLOWED = frozenset(
-    [
-        "PATH",
-        "HOME",
-        "USER",
-        "LOGNAME",
-        "SHELL",
-        "LANG",
-        "LANGUAGE",
-        "TZ",
-        "LD_LIBRARY_PATH",
-        "DYLD_LIBRARY_PATH",
-        "SSL_CERT_FILE",
-        "SSL_CERT_DIR",
-        "REQUESTS_CA_BUNDLE",
-        "XDG_CONFIG_HOME",
-        "XDG_CACHE_HOME",
-        "XDG_DATA_HOME",
-        "XDG_RUNTIME_DIR",
-        "CONDA_PREFIX",
-        "CONDA_DEFAULT_ENV",
-        "PYENV_ROOT",
-        "PYENV_VERSION",
-        "UV_PYTHON",
-        "JAVA_HOME",
-        "GOPATH",
-        "GOROOT",
-        "CARGO_HOME",
-        "RUSTUP_HOME",
-        "NVM_DIR",
-        "SYSTEMROOT",
-        "COMSPEC",
-        "PATHEXT",
-    ]
-)
+# fmt: off
+_ALLOWED = frozenset({
+    "PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ",
+    "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE",
+    "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR",
+    "CONDA_PREFIX", "CONDA_DEFAULT_ENV", "PYENV_ROOT", "PYENV_VERSION", "UV_PYTHON",
+    "JAVA_HOME", "GOPATH", "GOROOT", "CARGO_HOME", "RUSTUP_HOME", "NVM_DIR",
+    "SYSTEMROOT", "COMSPEC", "PATHEXT",
+})
+# fmt: on
 _VENVS = (".venv", "venv", "env")
 _RUNNER = ("pytest", "_pytest", "pluggy", "iniconfig")
 _DESCRIBE = """

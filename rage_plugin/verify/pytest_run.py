@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from rage_plugin.core.model import Outcome, Verdict
@@ -16,32 +15,14 @@ from rage_plugin.verify.command import Completed
 from rage_plugin.verify.environment import Interpreter
 from rage_plugin.verify.observed import Channel, Observed
 from rage_plugin.verify.pytest_command import BaseConfig, PytestCommand, has_rootdir
+from rage_plugin.verify.shown import MISSING, SESSION, Shown
 
 PROBE = Path(__file__).parent / "probe" / "rage_probe.py"
-MISSING = "not in this tree"
-"""The text in `Cell.broken` for a target (`path` or `path::id`) that this tree does not have."""
-SESSION = "(session)"
-"""The id that stands for what a plugin demands of the whole run, e.g. a coverage threshold."""
-
 _CANARIES = 2
 _TESTS_FAILED, _INTERRUPTED, _INTERNAL_ERROR, _USAGE_ERROR = 1, 2, 3, 4
 
 Launch = Callable[[Sequence[str], Sequence[int]], Completed]
 """Runs an argv in the view, with these file descriptors inherited."""
-
-
-@dataclass(frozen=True, slots=True)
-class Shown:
-    """What one run of any command showed, before it is recorded."""
-
-    verdict: Verdict
-    completed: Completed
-    per_test: bool = False
-    outcomes: dict[str, Outcome] = field(default_factory=dict)
-    broken: dict[str, str] = field(default_factory=dict)
-    duplicates: tuple[str, ...] = ()
-    messages: dict[str, str] = field(default_factory=dict)
-    note: str = ""
 
 
 def run_pytest(
@@ -166,7 +147,8 @@ def _failures(seen: Observed, missing: Sequence[str]) -> tuple[Verdict, str]:
 def _last_line(output: str) -> str:
     """The last line of an output that says something, for a person."""
     lines = [line.strip() for line in output.splitlines() if line.strip()]
-    errors = [line for line in lines if line.startswith(("ERROR", "E "))]
+    marked = [line for line in lines if line.startswith(("ERROR", "E ")) or ": error: " in line]
+    errors = [line for line in marked if "usage:" not in line]
     return (errors or lines or ["It ended without a word"])[-1][:300]
 
 

@@ -1,0 +1,82 @@
+"""What a targeted run does with targets that are there, partly there, or not there."""
+
+from __future__ import annotations
+
+import pytest
+
+from rage_plugin.core.config import CheckCommand
+from rage_plugin.core.model import Outcome, Verdict
+from rage_plugin.verify.cell import MISSING
+
+from .conftest import Project
+
+FILE = """
+import pytest
+@pytest.mark.parametrize("x", [1, 2])
+def test_p(x): assert x == 1
+def test_pp(): pass
+class TestC:
+    def test_m(self): pass
+"""
+
+
+@pytest.fixture
+def suite(project: Project) -> Project:
+    project.write({"tests/test_a.py": FILE, "tests/deep/test_b.py": "def test_b(): pass\n"})
+    return project
+
+
+@pytest.mark.parametrize(
+    "targets, ids",
+    [
+        (["tests/test_a.py::test_p[1]"], ["test_p[1]"]),
+        (["tests/test_a.py::test_p"], ["test_p[1]", "test_p[2]"]),
+        (["tests/test_a.py::TestC"], ["TestC::test_m"]),
+        (["tests/test_a.py::test_pp", "tests/test_a.py::test_p[1]"], ["test_pp", "test_p[1]"]),
+        (["tests/deep"], ["test_b"]),
+        (
+            ["tests", "tests/deep/"],
+            ["test_p[1]", "test_p[2]", "test_pp", "TestC::test_m", "test_b"],
+        ),
+    ],
+)
+def test_exactly_what_is_named_runs(suite: Project, targets: list[str], ids: list[str]) -> None:
+    cell = suite.check(targets=targets)
+    assert sorted(id.partition("::")[2] for id in cell.outcomes) == sorted(ids)
+    assert not cell.duplicates
+
+
+def test_a_missing_id_does_not_keep_the_others_from_running(suite: Project) -> None:
+    gone = ["tests/test_a.py::test_gone", "tests/test_new.py::test_x", "tests/new.py"]
+    cell = suite.check(targets=["tests/test_a.py::test_pp", *gone])
+    assert cell.outcomes == {"tests/test_a.py::test_pp": Outcome.PASS}
+    assert cell.broken == dict.fromkeys(gone, MISSING)
+    assert cell.verdict is Verdict.FAIL
+
+
+def test_nothing_but_missing_targets_is_not_a_usage_error(suite: Project) -> None:
+    cell = suite.check(targets=["tests/test_new.py"])
+    assert cell.verdict is Verdict.NOTHING_COLLECTED
+    assert cell.broken == {"tests/test_new.py": MISSING}
+    cell = suite.check(targets=["tests/test_a.py::test_gone"])
+    assert cell.verdict is Verdict.NOTHING_COLLECTED
+    assert cell.broken == {"tests/test_a.py::test_gone": MISSING}
+
+
+def test_targets_narrow_a_command_that_names_folders(suite: Project) -> None:
+    command = CheckCommand("t", ("pytest", "tests", "{targets}"), timeout_s=60)
+    cell = suite.check(command=command, targets=["tests/test_a.py::test_pp"])
+    assert cell.outcomes == {"tests/test_a.py::test_pp": Outcome.PASS}
+    assert not cell.duplicates
+    whole = suite.check(command=command)
+    assert len(whole.outcomes) == 5
+
+
+def test_a_target_in_a_file_that_cannot_be_imported_is_broken(suite: Project) -> None:
+    cell = suite.check(
+        {"tests/test_new.py": "from pkg import new\ndef test_new(): pass\n"},
+        targets=["tests/test_new.py::test_new", "tests/test_a.py::test_pp"],
+    )
+    assert "pkg" in cell.broken["tests/test_new.py"]
+    assert cell.outcomes == {"tests/test_a.py::test_pp": Outcome.PASS}
+    assert cell.verdict is Verdict.FAIL
