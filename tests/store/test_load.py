@@ -165,3 +165,16 @@ def test_threads_have_a_connection_each_and_close_ends_them_all(path: Path) -> N
     assert len(store.db._open) == 2
     store.close()
     assert not Path(f"{path}-wal").exists(), "the last connection out copies the log back"
+
+
+def test_an_estimate_comes_from_history_or_says_unknown(store: RunStore) -> None:
+    store.append("r1", 0, [started(items=4)], 1.0)
+    assert store.estimate("/w") == "unknown: no item was finished here yet"
+    puts = [
+        Put("items", ("r1", str(n)), {"state": state, "tokens": tokens, "iteration": n + 1})
+        for n, tokens in enumerate((1_000, 3_000, 900_000))
+        for state in ("CLAIMED", "DONE")
+    ]
+    store.append("r1", 1, [Event("all", "", tuple(puts))], 1.0)
+    assert store.estimate("/w") == "3,000 tokens and 2 turns an item (median of 3)"
+    assert store.estimate("/x").startswith("unknown")
