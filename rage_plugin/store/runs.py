@@ -114,7 +114,8 @@ class RunStore:
         """What an item cost here so far, by the median of those that are done, or unknown."""
         done = self._rows(
             "SELECT i.tokens AS tokens, i.iteration AS turns"
-            " FROM items i JOIN runs r ON r.id = i.run WHERE r.workspace = ? AND i.state = 'DONE' ORDER BY r.started_at DESC LIMIT 50",
+            " FROM items i JOIN runs r ON r.id = i.run"
+            " WHERE r.workspace = ? AND i.state = 'DONE' ORDER BY r.started_at DESC LIMIT 50",
             (workspace,),
         )
         if not done:
