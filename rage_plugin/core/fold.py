@@ -116,7 +116,9 @@ def _apply_slice(state: RunState, put: Put) -> RunState:
     slice_id = str(put.key[0])
     if state.slice is not None and state.slice.id == slice_id:
         changed = replace(state.slice, **typed(put.values))  # type: ignore[arg-type]
-        return replace(state, slice=None if changed.superseded else changed)
+        if changed.superseded:
+            return replace(state, slice=None, gates=())
+        return replace(state, slice=changed)
     if put.values.get("superseded"):
         return state
     new = row(Slice, {"id": slice_id, **put.values})
