@@ -63,7 +63,8 @@ class Private:
         cwd: Path | None = None,
     ) -> bytes:
         """stdout of git in the work tree, with the private store; raises `GitFailed`."""
-        env = self.environment() | dict(extra or {})
+        # Some calls read the index for no reason, and with it touch a shared one.
+        env = {"GIT_INDEX_FILE": str(self.folder / "none"), **self.environment(), **(extra or {})}
         return git.call(args, cwd or self.place.root, extra=env, stdin=stdin)
 
     def text(self, args: Sequence[str], extra: Mapping[str, str] | None = None) -> str:
@@ -84,7 +85,7 @@ class Private:
     def user_index(self) -> Iterator[dict[str, str]]:
         """The user's index, for reading."""
         with self._shared_index_kept():
-            yield {}
+            yield {"GIT_INDEX_FILE": str(self.place.git_dir / "index")}
 
     @contextmanager
     def _shared_index_kept(self) -> Iterator[None]:

@@ -85,21 +85,21 @@ def new_users(flags: int = 0) -> None:
         try:
             for kind, text in whole.items():
                 _write(f"/proc/{me}/{kind}_map", text)
-            os.write(done[1], b"y")
-        except OSError:
-            os.write(done[1], b"n")
-        os._exit(0)
+                os.write(done[1], kind[:1].encode())
+        finally:
+            os._exit(0)
+    os.close(done[1])
     try:
         unshare(NEWUSER | flags)
     finally:
         os.write(ready[1], b"x")
-        mapped = os.read(done[0], 1)
         os.waitpid(helper, 0)
-        for fd in (*ready, *done):
-            os.close(fd)
-    if mapped != b"y":
-        if os.getuid() != uid:  # the helper may have written the first of two maps
-            _write("/proc/self/uid_map", f"{uid} {uid} 1")
+    mapped = os.read(done[0], 2)
+    for fd in (*ready, done[0]):
+        os.close(fd)
+    if b"u" not in mapped:
+        _write("/proc/self/uid_map", f"{uid} {uid} 1")
+    if b"g" not in mapped:
         _write("/proc/self/setgroups", "deny")
         _write("/proc/self/gid_map", f"{gid} {gid} 1")
 

@@ -145,6 +145,8 @@ def _launch(
 def _translate(facts: Mapping[str, object], done: Completed) -> Completed:
     if done.timed_out:
         return done
+    if done.exit_code is None and not done.killed:
+        raise CouldNotRun(f"The check's supervisor did not start: {done.note}")
     if "broken" in facts:
         raise CouldNotRun(f"The overlay could not be made: {facts['broken']}")
     if "failed" in facts:

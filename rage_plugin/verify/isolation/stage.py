@@ -20,7 +20,6 @@ from rage_plugin.verify.tree import Trees
 
 from .view import ViewSpec
 
-
 _PREFIX = "rage-"
 
 

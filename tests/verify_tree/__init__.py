@@ -1,0 +1,1 @@
+"""Trees: hashing, comparing, composing and restoring on real repositories."""
