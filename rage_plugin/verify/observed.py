@@ -131,6 +131,8 @@ class Observed:
         when, outcome = str(data.get("when")), str(data.get("outcome"))
         if outcome not in {"passed", "failed", "skipped"}:
             return  # e.g. `rerun`: what counts comes later
+        if data.get("xfail") and outcome == "passed":
+            outcome = "skipped"  # expected to fail: whatever it does, it is no evidence
         if data.get("part"):
             test.part_failed |= outcome == "failed"
         elif when == "setup":
