@@ -53,7 +53,9 @@ def run_pytest(
         completed = launch(argv, channel.pass_fds)
     seen = channel.observed
     verdict, note = _judge(completed, seen, missing)
-    broken = seen.broken | dict.fromkeys((*missing, *seen.unmatched), MISSING)
+    # A file that could not be collected is there, and so may be every test in it.
+    gone = [t for t in (*missing, *seen.unmatched) if t.partition("::")[0] not in seen.broken]
+    broken = seen.broken | dict.fromkeys(gone, MISSING)
     if seen.conftest is not None:
         broken[seen.conftest[0]] = seen.conftest[1]
     outcomes = seen.outcomes()
