@@ -9,7 +9,7 @@ from rage_plugin import tokens
 
 from .sanitize import CLIP, clean_line, show
 
-SOURCE_CHARS = 4_000
+SOURCE_CHARS = 2_000
 """More of a value is not even looked at, so that a packet costs the same for any text."""
 CHARS_A_TOKEN = 5
 """A field is cut to this many characters a token first, so that it is read at a glance."""

@@ -62,7 +62,7 @@ RULES: tuple[Rule, ...] = (
     _rule(
         "private-key",
         "private",
-        rf"{_PEM}(?:{_PEM_GAP}+(?:Proc-Type|DEK-Info):[^\n]{{0,200}})*"
+        rf"{_PEM}(?:{_PEM_GAP}+(?:Proc-Type|DEK-Info):[^\n\\]{{0,200}}){{0,4}}+"
         rf"(?:{_PEM_GAP}+[{B64}]{{16,}}={{0,2}})+(?:{_PEM_GAP}+[{B64}=]{{1,15}}\s*\Z)?",
     ),
     _rule("age-key", "age-secret-key-1", rf"AGE-SECRET-KEY-1{_run('0-9A-Z', 58)}"),
