@@ -1,0 +1,1 @@
+"""Packet, brief, cleaning and redaction."""
