@@ -40,7 +40,7 @@ class _Reader:
         self.found: list[str] = []
         self.name = ""
         self.steps: list[str] = []
-        self.words: list[str] = []
+        self.words: set[str] = set()
         self.listed: list[str] = []
         """Steps in an acceptance list: criteria of their own if no scenario comes of them."""
 
@@ -71,13 +71,16 @@ class _Reader:
             announced = node.type == "paragraph" and bool(_HEADING.fullmatch(visible(node)))
 
     def flush(self) -> None:
-        """A scenario counts when it says what is done or given, and what then holds."""
-        if "then" in self.words and {"given", "when"} & set(self.words):
+        """A scenario says what then holds, and what is given; one with a name may begin with when.
+
+        Without that, prose like "When I click, it crashes" would be a criterion.
+        """
+        if "then" in self.words and ("given" in self.words or self.name):
             title = f"{self.name}: " if self.name else ""
             self.found.append(one_line(title + " ".join(self.steps)))
         else:
             self.found += self.listed
-        self.name, self.steps, self.words, self.listed = "", [], [], []
+        self.name, self.steps, self.words, self.listed = "", [], set(), []
 
     def _list(self, node: Node, *, listed: bool) -> None:
         for item in node.children:
@@ -127,10 +130,9 @@ class _Reader:
             self.steps.append(line)
 
     def _step(self, word: str, rest: str) -> None:
-        begins = word == "given" and {"when", "then"} & set(self.words)
-        if begins or (word == "when" and "then" in self.words):
+        if word == "given" and "then" in self.words:
             self.flush()
         if not self.steps and word in ("then", "and", "but"):
             return
-        self.words.append(word)
-        self.steps.append(f"{word.capitalize()} {rest}" if self.steps == [] else f"{word} {rest}")
+        self.words.add(word)
+        self.steps.append(f"{word} {rest}" if self.steps else f"{word.capitalize()} {rest}")

@@ -16,7 +16,6 @@ from typing import Literal, TypeAlias
 from markdown_it import MarkdownIt
 from markdown_it.tree import SyntaxTreeNode
 from mdit_py_plugins.front_matter import front_matter_plugin
-from mdit_py_plugins.tasklists import tasklists_plugin
 
 from rage_plugin.core.targets import normal_id
 
@@ -36,6 +35,7 @@ _RELATION = re.compile(
     rf"(?:{_REASON}|(?P<parent>(?<![\w-])parent[*_\s]*:))[\s*_:\[]*(?P<refs>{_ONE}(?:{_AND}{_ONE})*)",
     re.IGNORECASE,
 )
+_MARK = re.compile(r"(\[[ xX]\])(?:\s+|$)")
 _REF = re.compile(rf"\#({_ID})")
 _DENIED = re.compile(r"(?:\bnot|\bno longer|\bnever|n['\u2019]t)(?:\s+\w+)?\s*$", re.IGNORECASE)
 _ANNOUNCED = re.compile(rf"(?:{_REASON}|\bdependencies)[\s*_:]*$", re.IGNORECASE)
@@ -107,7 +107,7 @@ def visible(node: Node, *, code: bool = True) -> str:
                 out.append(f"`{part.content}`" if code else " ")
             elif part.type in ("softbreak", "hardbreak"):
                 out.append("\n")
-            elif part.type != "html_inline" or _is_tag(part.content):
+            elif part.type != "html_inline" or not part.content.startswith("<!"):
                 out.append(part.content)
     return "".join(out).strip()
 
@@ -118,20 +118,21 @@ def one_line(text: str) -> str:
 
 
 def is_task(node: Node) -> bool:
-    """Whether a block is a list item that begins with `[ ]` or `[x]`."""
-    return node.type == "list_item" and "task-list-item" in str(node.attrs.get("class", ""))
+    """Whether a block is a list item that begins with `[ ]` or `[x]` and has a text."""
+    return _mark(node) is not None
 
 
 def is_ticked(task: Node) -> bool:
     """Whether a task is marked done."""
-    parts = task.children[0].children[0].meta["parts"]
-    return 'checked="checked"' in parts[0].content
+    return (_mark(task) or "") in ("[x]", "[X]")
 
 
 def label(item: Node) -> str:
-    """The text of a list item's first paragraph; empty when it begins with something else."""
+    """The text of a list item's first paragraph, without its mark; empty when it has none."""
     first = item.children[0] if item.children else None
-    return visible(first) if first is not None and first.type == "paragraph" else ""
+    if first is None or first.type != "paragraph":
+        return ""
+    return _MARK.sub("", visible(first), count=1)
 
 
 def leading_reference(text: str) -> tuple[str, str] | None:
@@ -197,14 +198,19 @@ def _line(node: Node) -> int:
     return (node.map[0] if node.map else 0) + 1
 
 
-def _is_tag(html: str) -> bool:
-    return not html.startswith("<!") and "task-list-item-checkbox" not in html
+def _mark(node: Node) -> str | None:
+    """`[ ]` or `[x]` at the head of a list item (the parser's own plugin is quadratic here)."""
+    first = node.children[0] if node.type == "list_item" and node.children else None
+    if first is None or first.type != "paragraph":
+        return None
+    found = _MARK.match(first.children[0].content)
+    return found[1] if found and found.end() < len(first.children[0].content) else None
 
 
 @cache
 def _parser(front: bool = True) -> MarkdownIt:
     # maxNesting: what lies deeper than the parser's limit is dropped without a word.
-    parser = MarkdownIt("commonmark", {"maxNesting": 100}).use(tasklists_plugin)
+    parser = MarkdownIt("commonmark", {"maxNesting": 100})
     if front:
         parser.use(front_matter_plugin)
     # Links cost quadratic time on a text full of brackets.

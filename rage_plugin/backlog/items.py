@@ -202,7 +202,7 @@ def _words(stem: str) -> str:
 
 def _slug(text: str) -> str:
     """An id for a task without one: its title's words, cut at a word."""
-    slug = normal_id(text.split("\n", 1)[0].casefold().replace(".", "-"))
+    slug = normal_id(text.split("\n", 1)[0].lower().replace(".", "-"))
     if len(slug) <= _SLUG_LENGTH:
         return slug
     return slug[: _SLUG_LENGTH + 1].rpartition("-")[0] or slug[:_SLUG_LENGTH]
