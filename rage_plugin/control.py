@@ -14,6 +14,7 @@ from .core.errors import Refused, StaleWrite
 from .core.events import Event, Scalar
 from .core.fold import apply
 from .core.model import (
+    Evidence,
     Item,
     ItemState,
     Origin,
@@ -105,7 +106,7 @@ def accept(parts: loop.Parts, item_id: str) -> RunState:
         }
         data = {"why": f"A person accepted {item_id}", "tree": item.tree, "commit": item.commit}
         row = facts.evidence(state, "accept", item.tree, data, now)
-        return _with_end(state, [facts.person(state, item_id, values, row)], now)
+        return _with_end(state, facts.person(state, item_id, values, row), row, now)
 
     return _write(parts, _last(parts), write)
 
@@ -145,17 +146,14 @@ def _pause(state: RunState, reason: PauseReason, detail: str, now: float) -> lis
     return [facts.paused(state, reason, detail, now)]
 
 
-def _with_end(state: RunState, events: list[Event], now: float) -> list[Event]:
-    """A paused run whose last item a person has settled is done."""
-    for event in events:
-        state = apply(state, event)
+def _with_end(state: RunState, event: Event, row: Evidence, now: float) -> list[Event]:
+    """A paused run whose last item a person has settled is done, on that person's word."""
+    state = apply(state, event)
     settled = (ItemState.DONE, ItemState.SKIPPED)
-    if state.run.status is RunStatus.PAUSED and all(
-        i.state in settled for i in state.items.values()
-    ):
-        row = facts.evidence(state, "accept", "", {"items": len(state.items)}, now)
-        return [*events, facts.finished(state, "All items are done", now, row)]
-    return events
+    over = all(i.state in settled for i in state.items.values())
+    if state.run.status is not RunStatus.PAUSED or not over:
+        return [event]
+    return [event, facts.finished(state, "All items are done", now, row)]
 
 
 def _waiting(state: RunState, item_id: str) -> Item:

@@ -97,7 +97,7 @@ class Turn:
     """A finished turn: the agent rests."""
 
     text: str = ""
-    """The agent's last message."""
+    """What the agent said in the turn, all of it where the host can tell, else its last message."""
     reason: Literal["done", "limit", "interrupt", "error"] = "done"
     error: str = ""
 

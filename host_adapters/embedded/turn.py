@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal, TypeAlias
+
 from rage_plugin import ToolCall, ToolOutcome, Turn, Usage
 
 from .conversation import Conversation
@@ -10,6 +12,7 @@ from .models import Model, ModelError, ModelReply, ToolRequest
 from .tools import SCHEMAS, ToolError, Tools
 from .ui import Ui
 
+Reason: TypeAlias = Literal["done", "limit", "interrupt", "error"]
 MAX_MODEL_CALLS = 60
 """The host's own limit on the model calls of one turn."""
 _INTERRUPTED = "interrupted by the person before it had a result"
@@ -41,21 +44,23 @@ class Agent:
         """Send `text` and work until the model asks for no more tools; never raises for a model."""
         self._conversation.user(text)
         reply = ModelReply()
+        said: list[str] = []
         try:
             for _ in range(self._max_model_calls):
                 reply = self._ask()
+                said.append(reply.text)
                 if not reply.tools:
-                    return Turn(reply.text, "done")
+                    return _turn(said, "done")
                 for request in reply.tools:
                     self._conversation.tool(request.id, self._use(request))
         except ModelError as error:
             self._ui.end_text()
-            return Turn(reply.text, "error", str(error))
+            return _turn(said, "error", str(error))
         except KeyboardInterrupt:
             self._ui.end_text()
             self._conversation.close(reply, _INTERRUPTED)
-            return Turn(reply.text, "interrupt")
-        return Turn(reply.text, "limit")
+            return _turn(said, "interrupt")
+        return _turn(said, "limit")
 
     def _ask(self) -> ModelReply:
         packet = self._hooks.before_model_call()
@@ -95,3 +100,8 @@ class Agent:
         self._ui.result(outcome.status, outcome.text)
         self._hooks.after_tool_call(call, outcome)
         return outcome.text if outcome.status == "ok" else f"error: {outcome.text}"
+
+
+def _turn(said: list[str], reason: Reason, error: str = "") -> Turn:
+    """All that the agent said in the turn: a RAGE line may stand before a tool call."""
+    return Turn("\n".join(text for text in said if text), reason, error)
