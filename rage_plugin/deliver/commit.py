@@ -16,7 +16,7 @@ import contextlib
 import os
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from filelock import FileLock, Timeout
@@ -25,6 +25,7 @@ from rage_plugin.core.errors import RageError
 
 from . import history, index, objects, preflight
 from .git import Git, GitFailed, GitTimeout, listed, shown
+from .objects import Entry
 
 KEPT = "The branch, the index and the checked tree are as they were"
 LOCK_S = 60.0
@@ -46,6 +47,8 @@ class Wanted:
     message: str
     trailers: Mapping[str, str]
     hooks: Sequence[str] = WITH_HOOKS
+    staged: Mapping[str, Entry] = field(default_factory=dict)
+    """What the person's index held where the commit was made from the person's own changes."""
 
 
 @contextlib.contextmanager
@@ -89,7 +92,6 @@ def refuse_moved(git: Git, expected: str, tree: str) -> None:
 
 def make(git: Git, wanted: Wanted) -> str:
     """Make the commit, move the branch to it and bring the person's index up to date; its id."""
-    staged = index.entries(git)
     before = git.tree_of(wanted.parent)
     commit = _checked(git, wanted)
     subject = wanted.message.split("\n", 1)[0]
@@ -105,7 +107,7 @@ def make(git: Git, wanted: Wanted) -> str:
             next="/rage resume",
         )
     changed = objects.changes(git, before, wanted.tree)
-    index.follow(git, changed, {c.path: staged[c.path] for c in changed if c.path in staged})
+    index.follow(git, changed, wanted.staged)
     with contextlib.suppress(GitTimeout):  # as with git, it can no longer refuse anything
         git.run_as_person("hook", "run", "--ignore-missing", "post-commit")
     return commit

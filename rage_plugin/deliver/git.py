@@ -268,11 +268,13 @@ class Git:
 
 
 def _verb(args: Sequence[str]) -> str:
-    """`commit-tree`, or `hook run pre-commit`: the words before the options."""
+    """`commit-tree`, or `hook run pre-commit`: what a person would call it."""
     words = list(args)
     while words[0] == "-c":
         del words[:2]
-    return " ".join(words[:3]) if words[0] == "hook" else words[0]
+    if words[0] != "hook":
+        return words[0]
+    return f"hook run {next(word for word in words[2:] if not word.startswith('-'))}"
 
 
 def _read(file: IO[bytes], *, whole: bool = False) -> bytes:

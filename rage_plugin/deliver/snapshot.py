@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from . import commit, message, preflight
+from . import commit, index, message, preflight
 from .git import Git, listed
 
 
@@ -30,6 +30,7 @@ def take(git: Git, run: str, branch: str) -> str:
         tree=_tree(git, head, modified),
         message=message.compose(f"Snapshot before run {message.token(run)}", body, named),
         trailers=named,
+        staged=index.entries(git),
     )
     made = commit.make(git, wanted)
     return f"Commit {made[:12]} holds what was modified: {listed(modified)}."

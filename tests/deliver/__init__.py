@@ -1,0 +1,1 @@
+"""The git effects of a run, on real repositories."""
