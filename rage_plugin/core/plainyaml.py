@@ -58,7 +58,7 @@ def read_plain(text: str, where: str, first_line: int = 1) -> PlainYaml:
     except yaml.reader.ReaderError as error:
         line = text.count("\n", 0, max(int(error.position), 0)) + first_line
         raise Refused(
-            f"{where}:{line}: the character {error.character!r} cannot stand in YAML"
+            f"{where}:{line}: the character {chr(error.character)!r} cannot stand in YAML"
         ) from error
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
