@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from urllib.parse import quote
@@ -241,3 +241,19 @@ def _forms(value: str) -> Iterator[str]:
 
 
 _URLSAFE = str.maketrans("+/", "-_")
+
+
+_NAMES = re.compile(
+    r"(?:^|_)(?:TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIALS?|(?:API|ACCESS|PRIVATE)_?KEY)"
+    r"(?:_|$)",
+    re.IGNORECASE,
+)
+
+
+def known_values(environment: Mapping[str, str]) -> tuple[str, ...]:
+    """The values of an environment whose names say that they are secrets, for `known`."""
+    return tuple(
+        value
+        for name, value in sorted(environment.items())
+        if _NAMES.search(name) and len(value) >= LEAST_KNOWN
+    )
