@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import posixpath
 import tempfile
 from collections import Counter
 from collections.abc import Sequence
@@ -18,17 +17,25 @@ from pathlib import Path
 from rage_plugin.core.config import CheckCommand, VerifyConfig
 from rage_plugin.core.model import Cell, CheckRecord, Outcome, Verdict
 from rage_plugin.core.ports import Progress
+from rage_plugin.core.testids import MISSING, path_of
 from rage_plugin.verify.cache import VerdictCache
 from rage_plugin.verify.command import Completed
 from rage_plugin.verify.environment import Environment, Interpreter
 from rage_plugin.verify.isolation import CouldNotRun, Isolation, ViewSpec
+from rage_plugin.verify.listing import TreeListing
 from rage_plugin.verify.other_run import ParseReport, run_other
-from rage_plugin.verify.pytest_command import BaseConfig, PytestCommand, base_config, recognise
+from rage_plugin.verify.pytest_command import (
+    BaseConfig,
+    PytestCommand,
+    base_config,
+    paths_named,
+    recognise,
+)
 from rage_plugin.verify.pytest_run import Launch, config_hash, run_pytest
-from rage_plugin.verify.shown import MISSING, SESSION, Shown
+from rage_plugin.verify.shown import Shown
 from rage_plugin.verify.tree import Trees
 
-__all__ = ["MISSING", "SESSION", "Cells", "ParseReport"]
+__all__ = ["Cells", "ParseReport"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +46,8 @@ class _Plan:
     parsed: PytestCommand | None
     interpreter: Interpreter | None
     config: BaseConfig | None
+    named: dict[str, str]
+    """Arguments that name paths of the base, with these paths."""
     view: ViewSpec
     targets: tuple[str, ...]
 
@@ -64,7 +73,6 @@ class Cells:
         self._progress = progress
         self._environment = Environment(trees.root, config.env_allow)
         self._cache = VerdictCache(state / "verdicts.db")
-        self._folders: dict[str, frozenset[str]] = {}
 
     def environment_hash(self, command: CheckCommand) -> str:
         """What the verdict depends on besides tree and command; about 15 ms, by stat.
@@ -104,7 +112,11 @@ class Cells:
         """
         parsed = recognise(command.command)
         interpreter = self._environment.interpreter(parsed, command.cwd) if parsed else None
-        config = self._base_config(parsed, interpreter, command, config_tree)
+        base = TreeListing(self._trees, config_tree)
+        config, named = None, {}
+        if parsed and interpreter:
+            config = base_config(parsed, command.cwd, base, interpreter.pytest)
+            named = paths_named(parsed, command.cwd, base)
         record = CheckRecord(
             cell=name,
             command=command.name,
@@ -130,7 +142,7 @@ class Cells:
             hidden=tuple(hidden),
             files={config.path: config.content} if config else {},
         )
-        plan = _Plan(command, parsed, interpreter, config, view, tuple(targets))
+        plan = _Plan(command, parsed, interpreter, config, named, view, tuple(targets))
         with tempfile.TemporaryDirectory(prefix="rage-", ignore_cleanup_errors=True) as private:
             shown = self._shown(plan, Path(private))
         cell = self._cell(record, shown, repeat)
@@ -172,9 +184,11 @@ class Cells:
         if plan.interpreter is None or plan.config is None:
             note = f"No interpreter for `{' '.join(plan.command.command)}` can import pytest"
             return Shown(Verdict.COULD_NOT_RUN, per_test=True, note=note)
-        present = [target for target in plan.targets if self._exists(plan.view.tree, target)]
-        missing = [target for target in plan.targets if target not in present]
-        if missing and not present:
+        tree = TreeListing(self._trees, plan.view.tree)
+        gone = {word: path for word, path in plan.named.items() if not tree.has(path)}
+        present = [target for target in plan.targets if tree.has(path_of(target).rstrip("/"))]
+        missing = [*gone.values(), *(target for target in plan.targets if target not in present)]
+        if missing and not present and len(gone) == len(plan.named):
             return Shown(
                 Verdict.NOTHING_COLLECTED,
                 per_test=True,
@@ -182,7 +196,7 @@ class Cells:
                 note=f"{missing[0]} is {MISSING}",
             )
         return run_pytest(
-            parsed,
+            replace(parsed, arguments=tuple(w for w in parsed.arguments if w not in gone)),
             plan.interpreter,
             plan.config,
             targets=present if plan.targets else None,
@@ -191,40 +205,6 @@ class Cells:
             up=os.path.relpath(".", plan.command.cwd),
             launch=launch,
         )
-
-    def _exists(self, tree: str, target: str) -> bool:
-        """Whether the file or folder that a target names is in the tree."""
-        path = target.partition("::")[0].rstrip("/")
-        return path in self._folders_of(tree) or self._trees.read(tree, path) is not None
-
-    def _base_config(
-        self,
-        parsed: PytestCommand | None,
-        interpreter: Interpreter | None,
-        command: CheckCommand,
-        tree: str,
-    ) -> BaseConfig | None:
-        if parsed is None or interpreter is None:
-            return None
-        return base_config(
-            parsed,
-            command.cwd,
-            lambda path: self._trees.read(tree, path),
-            lambda path: path in self._folders_of(tree),
-            interpreter.pytest,
-        )
-
-    def _folders_of(self, tree: str) -> frozenset[str]:
-        """Every folder of a tree, the root as an empty string."""
-        if tree not in self._folders:
-            found = {""}
-            for path in self._trees.paths(tree):
-                folder = posixpath.dirname(path)
-                while folder not in found:
-                    found.add(folder)
-                    folder = posixpath.dirname(folder)
-            self._folders[tree] = frozenset(found)
-        return self._folders[tree]
 
     def _command_hash(
         self,

@@ -8,11 +8,24 @@ from __future__ import annotations
 import posixpath
 import re
 import tomllib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
-Read = Callable[[str], bytes | None]
-"""Content of a file of the base by its path relative to the root; None where there is none."""
+
+class Listing(Protocol):
+    """What has to be known of a tree; paths are relative to the root, which is an empty string."""
+
+    def read(self, path: str) -> bytes | None:
+        """Content of a file; None where there is none."""
+        ...
+
+    def is_folder(self, path: str) -> bool: ...
+
+    def has(self, path: str) -> bool:
+        """Whether it is a file or a folder."""
+        ...
+
 
 _MANAGERS = frozenset({"uv", "poetry", "hatch", "pdm", "pipenv", "rye", "pixi"})
 _WRAPPERS = frozenset({"env", "nice", "xvfb-run"})
@@ -130,30 +143,28 @@ def _after_prefix(words: list[str]) -> tuple[int | None, bool]:
     return 0, False
 
 
-def base_config(
-    command: PytestCommand, cwd: str, read: Read, folders: Callable[[str], bool], version: str
-) -> BaseConfig:
+def base_config(command: PytestCommand, cwd: str, base: Listing, version: str) -> BaseConfig:
     """The configuration that pytest `version` would find on the base, absence included.
 
     pytest looks from the common ancestor of the paths on the command line upwards, and takes the
-    first file of its list that is for it. `folders` says whether a path of the base is a folder. A
-    file that is pytest's alone keeps its name; from a shared one a private copy in the same folder
-    is made, so that relative paths in it still hold and the tree's own file stays as it is.
+    first file of its list that is for it. A file that is pytest's alone keeps its name; of a shared
+    one a private copy in the same folder is made, so that relative paths in it still hold and the
+    tree's own file stays as it is.
     """
     named = _option(command.arguments, ("-c", "--config-file"))
     if named is not None:
         path = _join(cwd, named)
-        return BaseConfig(path, read(path) or b"", given=True)
+        return BaseConfig(path, base.read(path) or b"", given=True)
     modern = _major(version) >= 9
     order = (*(_DEDICATED if modern else _DEDICATED[2:]), *_SHARED)
     fallback = _join(cwd, ".")
-    for folder in _upwards(_ancestor(command, cwd, read, folders)):
+    for folder in _upwards(_ancestor(command, cwd, base)):
         for name in order:
-            content = read(_join(folder, name))
+            content = base.read(_join(folder, name))
             if content is not None and _is_for_pytest(name, content, modern):
                 return _placed(folder, name, content)
     for folder in _upwards(fallback):
-        if read(_join(folder, "pyproject.toml")) is not None:
+        if base.read(_join(folder, "pyproject.toml")) is not None:
             fallback = folder
             break
     return BaseConfig(_join(fallback, PRIVATE + ".ini"), b"[pytest]\n", given=False)
@@ -164,20 +175,23 @@ def _placed(folder: str, name: str, content: bytes) -> BaseConfig:
     return BaseConfig(_join(folder, PRIVATE + suffix if suffix else name), content, given=False)
 
 
-def _ancestor(command: PytestCommand, cwd: str, read: Read, folders: Callable[[str], bool]) -> str:
-    """The common ancestor of the paths that the command line names, else the current directory."""
-    found = []
+def paths_named(command: PytestCommand, cwd: str, tree: Listing) -> dict[str, str]:
+    """The arguments that name a file or folder of a tree, with its path relative to the root."""
+    found = {}
     for word in command.arguments:
         path = _join(cwd, word.partition("::")[0])
-        if word.startswith("-") or path.startswith("../"):
-            continue
-        if folders(path):
-            found.append(path)
-        elif read(path) is not None:
-            found.append(posixpath.dirname(path))
-    if not found:
+        if not word.startswith("-") and not path.startswith("../") and tree.has(path):
+            found[word] = path
+    return found
+
+
+def _ancestor(command: PytestCommand, cwd: str, base: Listing) -> str:
+    """The common ancestor of the paths that the command line names, else the current directory."""
+    named = paths_named(command, cwd, base).values()
+    folders = [path if base.is_folder(path) else posixpath.dirname(path) for path in named]
+    if not folders:
         return _join(cwd, ".")
-    return posixpath.commonpath(found) if "" not in found else ""
+    return "" if "" in folders else posixpath.commonpath(folders)
 
 
 def _is_for_pytest(name: str, content: bytes, modern: bool) -> bool:

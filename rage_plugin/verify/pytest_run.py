@@ -11,11 +11,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from rage_plugin.core.model import Outcome, Verdict
+from rage_plugin.core.testids import MISSING, SESSION
 from rage_plugin.verify.command import Completed
 from rage_plugin.verify.environment import Interpreter
 from rage_plugin.verify.observed import Channel, Observed
 from rage_plugin.verify.pytest_command import BaseConfig, PytestCommand, has_rootdir
-from rage_plugin.verify.shown import MISSING, SESSION, Shown
+from rage_plugin.verify.shown import Shown
 
 PROBE = Path(__file__).parent / "probe" / "rage_probe.py"
 _CANARIES = 2
@@ -39,11 +40,13 @@ def run_pytest(
     """Run the command through `launch` and judge it.
 
     `targets` are relative to the root and exist as files or folders in the tree; None runs what
-    the command says. `missing` are those that do not. `folder` is a fresh private one outside the
+    the command says. `missing` are those that do not, and paths of the command
+    itself that are gone. `folder` is a fresh private one outside the
     workspace; `up` leads from the command's current directory to the root (`../..`).
     """
     channel = Channel(folder, named=command.managed, cwd_on_path=command.module, targets=targets)
-    argv = [*interpreter.argv, str(PROBE), str(channel.settings), "{root}", *command.arguments]
+    argv = [*interpreter.argv, str(PROBE), str(channel.settings), "{root}"]
+    argv += [word.replace("{junit}", str(folder / "report.xml")) for word in command.arguments]
     if not config.given:
         argv += ["-c", f"{{root}}/{config.path}"]
     if not has_rootdir(command):

@@ -7,10 +7,6 @@ from dataclasses import dataclass, field
 from rage_plugin.core.model import Outcome, Verdict
 from rage_plugin.verify.command import Completed
 
-MISSING = "not in this tree"
-"""The text in `Cell.broken` for a target (`path` or `path::id`) that this tree does not have."""
-SESSION = "(session)"
-"""The id that stands for what a plugin demands of the whole run, e.g. a coverage threshold."""
 NOT_STARTED = Completed(None, False, False, "", False, 0.0)
 """Stands for the end of a command that was never started."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -66,20 +67,29 @@ def test_any_argv_has_an_answer(argv: list[str]) -> None:
         assert tuple(argv[: len(found.prefix)]) == found.prefix
 
 
+@dataclass
+class Files:
+    """A tree that is a dictionary."""
+
+    files: dict[str, str]
+
+    def read(self, path: str) -> bytes | None:
+        return self.files[path].encode() if path in self.files else None
+
+    def is_folder(self, path: str) -> bool:
+        return (path or ".") in {str(p) for name in self.files for p in Path(name).parents}
+
+    def has(self, path: str) -> bool:
+        return path in self.files or self.is_folder(path)
+
+
 def plan(
     files: dict[str, str], line: str = "pytest", cwd: str = ".", version: str = "9.0.1"
 ) -> BaseConfig:
     """The configuration for a base that holds these files."""
     command = recognise(line.split())
     assert command is not None
-    folders = {str(parent) for path in files for parent in Path(path).parents}
-    return base_config(
-        command,
-        cwd,
-        lambda path: files[path].encode() if path in files else None,
-        lambda path: (path or ".") in folders,
-        version,
-    )
+    return base_config(command, cwd, Files(files), version)
 
 
 INI, TOOL, CFG = "[pytest]\n", "[tool.pytest.ini_options]\n", "[tool:pytest]\n"

@@ -6,7 +6,7 @@ import pytest
 
 from rage_plugin.core.config import CheckCommand
 from rage_plugin.core.model import Outcome, Verdict
-from rage_plugin.verify.cell import MISSING
+from rage_plugin.core.testids import MISSING
 
 from .conftest import Project
 
@@ -80,3 +80,25 @@ def test_a_target_in_a_file_that_cannot_be_imported_is_broken(suite: Project) ->
     assert "pkg" in cell.broken["tests/test_new.py"]
     assert cell.outcomes == {"tests/test_a.py::test_pp": Outcome.PASS}
     assert cell.verdict is Verdict.FAIL
+
+
+def test_a_path_of_the_command_that_the_candidate_removed_is_missing(suite: Project) -> None:
+    base = suite.tree({"more/test_c.py": "def test_c(): pass\n"})
+    command = CheckCommand("t", ("pytest", "tests", "more"), timeout_s=60)
+    cell = suite.check({"more/test_c.py": None}, command=command, base=base)
+    assert cell.broken == {"more": MISSING}
+    assert len(cell.outcomes) == 5
+    assert cell.verdict is Verdict.FAIL
+    gone = suite.check(command=CheckCommand("t", ("pytest", "more"), timeout_s=60), base=base)
+    assert gone.verdict is Verdict.NOTHING_COLLECTED
+
+
+def test_odd_file_names_are_ids_like_any_other(project: Project) -> None:
+    """F146: spaces, umlauts and newlines in file names."""
+    names = ["tests/tést é.py", "tests/test_a b.py", "tests/test_ö\nx.py"]
+    project.write(dict.fromkeys(names, "def test_x(): pass\n"))
+    cell = project.check({"pytest.ini": "[pytest]\npython_files = t*.py\n"})
+    assert set(cell.outcomes) == {f"{name}::test_x" for name in names}
+    assert cell.verdict is Verdict.PASS
+    for name in names:
+        assert set(project.check(targets=[f"{name}::test_x"]).outcomes) == {f"{name}::test_x"}
