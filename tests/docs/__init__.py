@@ -1,0 +1,1 @@
+"""Tests that hold the pages under docs/ to the code."""
