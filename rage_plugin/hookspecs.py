@@ -171,15 +171,20 @@ class ExtensionSpec:
 
     @hookspec
     def rage_backlog_source(self, workspace: str, sources: Sequence[str]) -> BacklogSource | None:
-        """A backlog source for this workspace; sources are asked in registration order.
+        """Whenever a target is resolved: a backlog source for this workspace.
 
-        `sources` is the profile's list of that name; an implementation may leave it out.
+        Sources are asked in registration order. `sources` is the profile's list of that name; an
+        implementation may leave it out.
         """
 
     @hookspec(firstresult=True)
     def rage_parse_report(self, kind: str, path: str) -> Mapping[str, str] | None:
-        """Outcomes by test id from the report of a check: pass, fail, error or skip."""
+        """After a check with a report: outcomes by test id, each pass, fail, error or skip."""
 
     @hookspec
     def rage_sink(self, run: Mapping[str, object], event: str) -> None:
-        """Told of `item_done`, `item_failed`, `run_paused` and `run_ended`; never changes state."""
+        """After something was recorded; a sink never changes state and its failure stops nothing.
+
+        `event` is `item_done`, `item_unverified`, `item_failed`, `run_paused`, `run_stopped` or
+        `run_done`.
+        """
