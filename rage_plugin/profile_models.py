@@ -163,7 +163,7 @@ class VerificationModel(_Model):
     )
     tests: Paths = Field(default=[], description="Globs of test files; empty for the usual names.")
     accept: Literal["red_green", "given", "suite"] = Field(
-        default="red_green", description="What proves an item: see `docs/how-it-decides.md`."
+        default="red_green", description="What proves an item: see `docs/how-the-loop-decides.md`."
     )
     unseal: Paths = Field(default=[], description="Sealed files that an item may change.")
     sealed: Paths = Field(default=[], description="More files that no item may change.")
