@@ -23,7 +23,7 @@ def chat(host: Host) -> int:
             if line.strip():
                 _send(host, line)
     finally:
-        host.hooks.session_end()
+        host.close()
     return 0
 
 

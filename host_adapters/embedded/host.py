@@ -76,14 +76,31 @@ class Host:
 
     def send(self, line: str) -> Reply | None:
         """A line of the person, worked on until everything rests; RAGE's reply if it had one."""
-        reply = self._uninterrupted_reply(line)
+        reply = self.command(line)
         if reply is None:
             self._work(line)
+        return reply
+
+    def command(self, line: str) -> Reply | None:
+        """RAGE's reply to a line and the work it begins; None when the line is not for RAGE."""
+        try:
+            reply = self.hooks.user_message(line)
+        except KeyboardInterrupt:
+            self.ui.note("interrupted")
+            self.last_turn = Turn("", "interrupt")
+            return Reply("", error=True)
+        if reply is None:
             return None
         self.ui.say(reply.text)
         if reply.then is not None:
             self._work(reply.then)
         return reply
+
+    def close(self) -> None:
+        """The chat is over: RAGE releases the run and closes what it opened."""
+        self.hooks.session_end()
+        if self.rage is not None:
+            self.rage.close()
 
     def chat(self) -> int:
         """Read lines until the end of input; the exit code."""
@@ -96,13 +113,6 @@ class Host:
         from .oneshot import run  # noqa: PLC0415
 
         return run(self, target, options, as_json=as_json)
-
-    def _uninterrupted_reply(self, line: str) -> Reply | None:
-        try:
-            return self.hooks.user_message(line)
-        except KeyboardInterrupt:
-            self.ui.note("interrupted")
-            return Reply("", error=True)
 
     def _work(self, text: str) -> None:
         """Turns of the agent until it rests."""

@@ -26,28 +26,28 @@ def run(host: Host, target: str, options: Sequence[str], *, as_json: bool) -> in
         host.ui.move(sys.stderr, sys.stderr if as_json else sys.stdout)
     host.hooks.session_start()
     try:
-        reply = host.send(f"/rage start {shlex.join([target, *options])}")
+        # Not `send`: a start that nobody answers must not reach the agent as a message.
+        reply = host.command(f"/rage start {shlex.join([target, *options])}")
         interrupted = host.last_turn is not None and host.last_turn.reason == "interrupt"
+        if host.rage is None or reply is None:
+            result, code = _nothing("RAGE did not answer the start"), FAULT
+        elif reply.error:
+            result, code = _nothing(reply.text), INTERRUPTED if interrupted else REFUSED
+        else:
+            result = host.rage.report(host.session)
+            code = _code(result, interrupted)
     finally:
-        host.hooks.session_end()
-    if host.rage is None or reply is None:
-        result = _nothing("RAGE did not answer `/rage start`")
-        code = FAULT
-    elif reply.error:
-        result = _nothing(reply.text)
-        code = INTERRUPTED if interrupted else REFUSED
-    else:
-        result = host.rage.report(host.session)
-        code = _code(result, interrupted)
+        host.close()
     if as_json:
         print(json.dumps(result, ensure_ascii=False))
     return code
 
 
 def _code(result: dict[str, object], interrupted: bool) -> int:
-    if interrupted and result.get("status") != "done":
+    reason = str(result.get("reason", ""))
+    if result.get("status") != "done" and (interrupted or reason.startswith("INTERRUPT")):
         return INTERRUPTED
-    if str(result.get("reason", "")).startswith("INTERNAL_FAULT"):
+    if reason.startswith("INTERNAL_FAULT"):
         return FAULT
     return _BY_STATUS.get(str(result.get("status")), FAULT)
 

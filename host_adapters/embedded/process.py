@@ -6,19 +6,27 @@ any grandchild that inherited the pipe.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
+import secrets
 import selectors
 import signal
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import psutil
 
 OUTPUT_LIMIT = 20_000
 """Bytes of output that a tool result may hold."""
 _DRAIN_S = 0.5
 _CHUNK = 65_536
+_MARK = "AGENT_TOOL_CALL"
+"""The environment variable by which a process that left its group is known again."""
 _SECRET = re.compile(r"(?:^|_)(?:KEY|KEYS|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?)(?:_|$)", re.I)
 
 
@@ -49,29 +57,27 @@ def run(
     limit: int = OUTPUT_LIMIT,
 ) -> Finished:
     """Run a program without input until it ends or its time is up; then kill what it started."""
+    mark = secrets.token_hex(8)
     with subprocess.Popen(
         argv,
         cwd=cwd,
-        env=dict(environ),
+        env={**environ, _MARK: mark},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         start_new_session=True,
     ) as process:
         kept = _Bounded(limit)
-        family = _Family(process.pid)
         try:
-            in_time = _read(process, kept, family, time.monotonic() + timeout_s)
+            in_time = _read(process, kept, time.monotonic() + timeout_s)
         finally:
             # Also on Ctrl-C: a command never outlives the call that asked for it.
-            family.kill()
+            _kill_all(process.pid, mark)
         code = process.wait()
     return Finished(kept.text(), code if in_time else None)
 
 
-def _read(
-    process: subprocess.Popen[bytes], kept: _Bounded, family: _Family, deadline: float
-) -> bool:
+def _read(process: subprocess.Popen[bytes], kept: _Bounded, deadline: float) -> bool:
     """Read until the end of output; False when the time was up before the program ended."""
     pipe = process.stdout
     if pipe is None:  # pragma: no cover - Popen was given PIPE
@@ -88,7 +94,6 @@ def _read(
                 return True  # a grandchild holds the pipe; it is killed by the caller
             if ended is None and now >= deadline:
                 return False
-            family.look()
             if not selector.select(0.05):
                 if ended is not None:
                     return True
@@ -110,44 +115,33 @@ def _wait(process: subprocess.Popen[bytes], deadline: float) -> bool:
     return True
 
 
-class _Family:
-    """The program's process group and whoever left it by `setsid`."""
+def _kill_all(pid: int, mark: str) -> None:
+    """Kill the group, its descendants, and whoever left both but carries the call's mark."""
+    import psutil  # noqa: PLC0415 - 20 ms that only a command pays
 
-    def __init__(self, pid: int) -> None:
-        self._pid = pid
-        self._seen: dict[int, float] = {}
-        self._next = 0.0
-
-    def look(self) -> None:
-        """Remember who descends from it now, so that one that is reparented later is known."""
-        now = time.monotonic()
-        if now < self._next:
-            return
-        self._next = now + 0.25
-        import psutil  # noqa: PLC0415 - 20 ms that only a command pays
-
-        try:
-            for child in psutil.Process(self._pid).children(recursive=True):
-                self._seen.setdefault(child.pid, child.create_time())
-        except psutil.Error:
+    try:
+        descendants = psutil.Process(pid).children(recursive=True)
+    except psutil.Error:
+        descendants = []
+    _kill_group(pid)
+    # Anything that forked meanwhile shows up in the next look.
+    for _ in range(5):
+        for process in descendants:
+            with contextlib.suppress(psutil.Error):
+                process.kill()
+        descendants = [p for p in psutil.process_iter() if _carries(p, mark)]
+        if not descendants:
             return
 
-    def kill(self) -> None:
-        """Kill the group, then every remembered descendant that is still the same process."""
-        self._next = 0.0
-        self.look()
-        _kill_group(self._pid)
-        if not self._seen:
-            return
-        import psutil  # noqa: PLC0415
 
-        for pid, born in self._seen.items():
-            try:
-                process = psutil.Process(pid)
-                if process.create_time() == born:
-                    process.kill()
-            except psutil.Error:
-                continue
+def _carries(process: psutil.Process, mark: str) -> bool:
+    import psutil  # noqa: PLC0415
+
+    try:
+        # A process that is dead but not yet reaped has no environment any more.
+        return process.environ().get(_MARK) == mark
+    except (psutil.Error, OSError):
+        return False
 
 
 def _kill_group(pid: int) -> None:

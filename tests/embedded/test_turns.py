@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import pytest
+
 from host_adapters.embedded.host import Host
 from rage_plugin import (
     Block,
@@ -136,7 +138,7 @@ def test_no_two_user_messages_in_a_row(make_host: MakeHost):
     host.send("/go")
     for messages in requests.lists:
         roles = [m["role"] for m in messages]
-        assert ("user", "user") not in zip(roles, roles[1:], strict=False)
+        assert ("user", "user") not in pairwise(roles)
 
 
 def test_continue_is_a_message_and_stop_a_report_for_the_person(make_host: MakeHost, ui: Any):
@@ -314,3 +316,9 @@ def test_model_calls_are_counted_through_the_session(make_host: MakeHost):
     host.send("x")
     host.send("y")
     assert (host.session.calls(), host.agent.calls_with_packet) == (2, 0)
+
+
+def test_a_command_that_nobody_answers_does_not_reach_the_agent(make_host: MakeHost):
+    host = make_host([{"text": "never"}], Faulty("rage_user_message"))
+    assert host.command("/rage start 5") is None
+    assert host.agent.calls == 0
