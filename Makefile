@@ -3,7 +3,6 @@
 #   make demo            watch RAGE finish an epic in a temporary repository
 #   make demo MODEL=…    the same with a real model (a key in the environment)
 #   make test            everything that CI runs
-#   make bench           the figures, measured on this machine
 #   make lock            renew requirements/lock.txt
 
 PYTHON ?= python3
@@ -12,7 +11,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 MODEL ?=
 
-.PHONY: demo test bench lock clean
+.PHONY: demo test lock clean
 .DELETE_ON_ERROR:
 
 # Hashes for everything, the build backend too; then the package itself, without a download.
@@ -33,9 +32,6 @@ test: $(STAMP)
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 	@$(BIN)/python -m pytest -n auto
-
-bench: $(STAMP)
-	@$(BIN)/python -m benchmarks
 
 lock:
 	uv pip compile pyproject.toml --group dev --group build --universal --python-version 3.11 \
