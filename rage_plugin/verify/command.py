@@ -77,7 +77,7 @@ def run(
         )
     except (OSError, ValueError) as error:
         os.close(pipe)
-        note = f"{argv[0] if argv else 'an empty command'} could not be started: {error}"
+        note = f"{argv[0]} could not be started: {error}"
         return Completed(None, False, False, "", False, time.monotonic() - began, note)
     finally:
         os.close(writer)

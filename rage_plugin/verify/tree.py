@@ -113,16 +113,24 @@ class Trees:
             self._entries[tree] = found
         return self._entries[tree]
 
-    def sizes(self, tree: str) -> dict[str, int]:
-        """Bytes of every file of a tree as git stores it, before filters and line ends."""
-        found = {}
-        for line in git.split(
-            self._private.git(["ls-tree", "-r", "-l", "-z", "--full-tree", tree])
-        ):
+    def not_as_stored(self, tree: str, sizes: Mapping[str, int]) -> list[str]:
+        """Files of `tree` whose bytes on disk are not the blob's, `sizes` being those on disk.
+
+        Line ends and the like change the size; a file with a filter is taken to differ.
+        """
+        differing = set()
+        listed = self._private.git(["ls-tree", "-r", "-l", "-z", "--full-tree", tree])
+        for line in git.split(listed):
             meta, path = line.split("\t", 1)
-            if (size := meta.split()[3]) != "-":
-                found[path] = int(size)
-        return found
+            if path in sizes and meta.split()[3] != str(sizes[path]):
+                differing.add(path)
+        known = [path for path in self.entries(tree) if path in sizes]
+        command = ["check-attr", "-z", "--stdin", "filter"]
+        fields = self._private.git(command, stdin=git.join(known)).split(b"\0")
+        for path, value in zip(fields[::3], fields[2::3], strict=False):
+            if value not in (b"unspecified", b"unset"):
+                differing.add(os.fsdecode(path))
+        return sorted(differing)
 
     def paths(self, tree: str) -> tuple[str, ...]:
         """Every path of a tree, sorted."""

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from rage_plugin.verify.tree import Trees, prune, real_parents, rebuilt
+from rage_plugin.verify.tree import CACHES, Trees, prune, real_parents
 
 from . import gitguard, manifest, stage
 from .manifest import Manifest
@@ -103,15 +103,14 @@ def _copy_aside(
     trees: Trees, tree: str, before: Manifest, moved: set[str], into: Path
 ) -> tuple[str, ...]:
     """Copy ignored files, and tracked ones whose bytes on disk are not those in git."""
-    sizes = trees.sizes(tree)
-    converted = [p for p, size in sizes.items() if p in before.files and before.files[p][1] != size]
+    sizes = {p: i[1] for p, i in before.files.items() if stat.S_ISREG(i[0]) and p not in moved}
     copied, room = [], COPY_LIMIT
-    for path in [*converted, *trees.ignored_files()]:
-        info = before.files.get(path)
-        if path in moved or info is None or not stat.S_ISREG(info[0]):
-            continue
+    tracked = trees.not_as_stored(tree, sizes)
+    for path in [*tracked, *trees.ignored_files()]:
         if path not in sizes:
-            room -= info[1]
+            continue
+        if path not in trees.entries(tree):
+            room -= sizes[path]
             if room < 0:
                 continue
         target = into / path
@@ -176,26 +175,24 @@ def undo(trees: Trees, journal: Journal) -> list[str]:
 
 def _rewrite(trees: Trees, journal: Journal, changed: Sequence[str]) -> list[str]:
     """Put the content back of files that a check wrote or removed; those it cannot."""
-    known = trees.entries(journal.current)
-    from_git = [p for p in changed if p in known and p not in journal.copied]
-    staged = journal.folder / "restored"
-    stage.remove(staged)
-    if from_git:
-        without = trees.compose(journal.current, dict.fromkeys(from_git))
-        trees.write_delta(without, journal.current, staged)
+    from_git = trees.read_many(journal.current, [p for p in changed if p not in journal.copied])
     lost = []
     for path in changed:
         target, info = trees.root / path, journal.before.files[path]
-        source = (journal.folder / "copied" if path in journal.copied else staged) / path
         if path in journal.before.links:
             _clear(trees.root, path)
             target.symlink_to(journal.before.links[path])
-        elif os.path.lexists(source):
+        elif path in journal.copied:
             _clear(trees.root, path)
-            shutil.copyfile(source, target)
+            shutil.copyfile(journal.folder / "copied" / path, target)
+            target.chmod(stat.S_IMODE(info[0]))
+        elif path in from_git:
+            # The bytes were those of the blob, else there would be a copy.
+            _clear(trees.root, path)
+            target.write_bytes(from_git[path])
             target.chmod(stat.S_IMODE(info[0]))
         else:
-            if not any(rebuilt(part) for part in path.split("/")) or not target.exists():
+            if not CACHES.intersection(path.split("/")):
                 lost.append(path)
             continue
         os.utime(target, ns=(info[2], info[2]), follow_symlinks=False)

@@ -1,0 +1,1 @@
+"""Checks on another tree, and what they leave behind: nothing."""
