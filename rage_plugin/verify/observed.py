@@ -224,6 +224,8 @@ class Channel:
             total += len(chunk)
             if total > MAX_BYTES:
                 self.observed.truncated = True
+                if stopping:
+                    break  # something outlived the command and goes on writing
                 continue
             *lines, pending = (pending + chunk).split(b"\n")
             for line in lines:
