@@ -37,8 +37,7 @@ class RagePlugin:
     @hookimpl
     def rage_user_message(self, session: Session, text: str) -> Reply | None:
         """Answer `/rage …`; leave every other message alone."""
-        first = text.split(None, 1)[:1]
-        if first in (["/rage"], ["rage"]) or self.active or raised():
+        if self.active or raised() or _for_rage(text):
             return self._hooks().message(session, text)
         return None
 
@@ -69,3 +68,12 @@ class RagePlugin:
 
             self._active = ActiveHooks(self._manager, self)
         return self._active
+
+
+def _for_rage(text: str) -> bool:
+    """Whether a message is a command; the grammar is loaded only when its first word fits."""
+    if text.split(None, 1)[:1] not in (["/rage"], ["rage"]):
+        return False
+    from .commands import is_command  # noqa: PLC0415
+
+    return is_command(text)
