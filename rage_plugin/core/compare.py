@@ -199,7 +199,6 @@ def _regression(finding: Finding, runs: Runs, lifted: Callable[[str], bool]) -> 
             continue
         for cells, own, functions in kinds:
             states = [status(cells[0], test), *known(cells[1:], test)]
-            states += known(runs.target, test) if own else []
             if any(s is not Outcome.PASS for s in states):
                 kept = function_of(test) in functions
                 _differs(finding, test, cells, states, own, kept, lifted(path_of(test)))

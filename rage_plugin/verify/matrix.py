@@ -195,9 +195,15 @@ class Matrix:
             runs.again.append(self._run("base", command, self._sides.base, repeat=1))
             runs.again.append(self._run(name, command, tree, repeat=1))
             return
-        targets = narrow(doubtful)
-        runs.base.append(self._run("base", command, self._sides.base, targets, repeat=1))
-        cells.append(self._run(name, command, tree, targets, repeat=1))
+        for targets in (_names(command, doubtful), ()):
+            runs.base.append(self._run("base", command, self._sides.base, targets, repeat=1))
+            cells.append(self._run(name, command, tree, targets, repeat=1))
+            if not targets or not set(doubtful) & set(find(facts, runs).unstable):
+                return
+            # Alone they did something else: by chance, or because of what runs before them. Only
+            # the whole run once more, on both sides, tells the two apart.
+            runs.base.pop()
+            cells.pop()
 
     def _second_look(self, command: CheckCommand, runs: Runs, old: Sequence[str]) -> None:
         """What was red at base fails a second time; what is green passes a second time."""
@@ -216,7 +222,7 @@ class Matrix:
             and (not runs.given or covered(runs.given, [t]))
         ]
         if fixed:
-            targets = narrow(fixed)
+            targets = _names(command, fixed)
             runs.base.append(self._run("base", command, sides.base, targets, repeat=1))
             # A run of the target is a run of its own only where the command takes targets.
             if not (takes_targets(command) and covered(runs.targets, fixed)):
@@ -261,6 +267,11 @@ class Matrix:
             targets=tuple(targets) if takes_targets(command) else (),
             repeat=repeat,
         )
+
+
+def _names(command: CheckCommand, tests: Sequence[str]) -> tuple[str, ...]:
+    """Targets for a re-run of these ids; nothing (the whole) where ids are no targets."""
+    return () if own_ids(command) else narrow(tests)
 
 
 def _broken(cell: Cell, target: str) -> bool:

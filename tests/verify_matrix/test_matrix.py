@@ -101,6 +101,52 @@ def test_a_flaky_unrelated_test_does_not_stand_in_the_way(folder: Path) -> None:
     assert found.unstable == ("tests/test_flaky.py::test_flaky",)
 
 
+LEAKS = """
+from calc import text
+
+
+def test_first():
+    assert text.shout("a") == "A!"
+
+
+def test_second():
+    assert text.shout("b") == "B!"
+"""
+
+
+def test_what_fails_only_in_company_is_no_chance(folder: Path) -> None:
+    """F140: a test that passes alone and fails after another, every time, is a regression."""
+    project = Project.make(folder, {**FILES, "tests/test_leaks.py": LEAKS})
+    once = "def shout(word, seen=[]):\n    seen.append(word)\n    return word.upper() + '!' * (seen[0] == word)\n"
+    found = project.judge({**FIX, "src/calc/text.py": once})
+    assert found.verification is FAIL, found
+    assert "tests/test_leaks.py::test_second" in found.regressions
+    assert found.unstable == ()
+
+
+NEEDS = """
+from calc import text
+
+state = []
+
+
+def test_first():
+    state.append(text.shout("a"))
+
+
+def test_second():
+    assert state == ["A!"]
+"""
+
+
+def test_a_test_that_needs_another_is_no_flaky_one(folder: Path) -> None:
+    """F140: failing alone on the base does not excuse a failure in the whole run."""
+    project = Project.make(folder, {**FILES, "tests/test_needs.py": NEEDS})
+    found = project.judge({**FIX, "src/calc/text.py": "def shout(word):\n    return word\n"})
+    assert found.verification is FAIL, found
+    assert "tests/test_needs.py::test_second" in found.regressions
+
+
 def test_a_red_suite_needs_only_what_passed(folder: Path) -> None:
     """F164: failures of before are named, a file that cannot be collected among them."""
     red = {
