@@ -38,7 +38,10 @@ _RELATION = re.compile(
 _MARK = re.compile(r"(\[[ xX]\])(?:\s+|$)")
 _REF = re.compile(rf"\#({_ID})")
 _DENIED = re.compile(r"(?:\bnot|\bno longer|\bnever|n['\u2019]t)(?:\s+\w+)?\s*$", re.IGNORECASE)
-_ANNOUNCED = re.compile(rf"(?:{_REASON}|\bdependencies)[\s*_:]*$", re.IGNORECASE)
+_ANNOUNCED = re.compile(
+    rf"\A[\s*_]*(?:{_REASON}|dependencies)[\s*_:]*\Z|{_REASON}[\s*_]*:[\s*_]*\Z", re.IGNORECASE
+)
+"""A line whose whole text is `Dependencies`, or that ends with `depends on:`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +153,15 @@ def tasks(blocks: Iterable[Node], skip: Collection[Node] = ()) -> Iterator[Node]
                 yield node
             yield from tasks(node.children, skip)
         previous = node
+
+
+def outermost_tasks(blocks: Iterable[Node]) -> Iterator[Node]:
+    """The tasks that lie below no other task; plain bullets above them only group them."""
+    for node in blocks:
+        if is_task(node):
+            yield node
+        elif node.type in ("bullet_list", "ordered_list", "list_item"):
+            yield from outermost_tasks(node.children)
 
 
 def mentions(blocks: Iterable[Node], skip: Collection[Node] = ()) -> Iterator[Mention]:

@@ -21,12 +21,12 @@ from .document import (
     Document,
     Mention,
     Node,
-    is_task,
     is_ticked,
     label,
     leading_reference,
     mentions,
     one_line,
+    outermost_tasks,
     parse,
     tasks,
     visible,
@@ -63,7 +63,7 @@ def read_items(
     """The items of one file's text.
 
     A file named BACKLOG or TODO is a list. So is, without front matter, a file that is itself a
-    place of the backlog (`is_list`) and has a task at its top level; and a file outside the
+    place of the backlog (`is_list`) and holds a task; and a file outside the
     backlog whose tasks bring their own `#n` and a title, none of them one of the `known` ids (then
     it is an epic that lists them). Every other file is one item.
     """
@@ -76,7 +76,7 @@ def read_items(
         raise Refused(f"{shown(source)}:1: {what}")
     stem = posixpath.basename(source).rpartition(".")[0]
     named = stem.casefold() in ("backlog", "todo") and not front.id
-    top = [t for block in document.blocks for t in block.children if is_task(t)]
+    top = list(outermost_tasks(document.blocks))
     if named or (document.front is None and top and (is_list or _defines(top, known))):
         return _items_of_list(top, document, source)
     return [_item_of_file(document, front, source)]
@@ -135,13 +135,14 @@ def _define(
         raise Refused(f"{shown(source)}:{start + 1}: a task without an id: write `- [ ] #5 Title`")
     parts = _parts(task)
     own = [t for t, (_, words) in parts if words]
-    needed, parent = _relations(mentions(task.children, own), source, parent)
+    skip = frozenset(own)
+    needed, parent = _relations(mentions(task.children, skip), source, parent)
     spec = ItemSpec(
         id=item_id,
         title=one_line(title) or f"Item {item_id}",
         body=textwrap.dedent(document.lines(start + 1, end)).strip("\r\n"),
         source=source,
-        criteria=criteria(task.children[1:], own),
+        criteria=criteria(task.children[1:], skip),
         depends_on=needed,
         parent=parent,
         priority=DEFAULT_PRIORITY,

@@ -84,6 +84,14 @@ CASES: dict[str, Golden] = {
             },
         },
     ),
+    "bullets only group tasks": Golden(
+        {
+            "TODO.md": "- Phase 1\n  - [ ] #2 B\n- Phase 2\n  1. [ ] #1 Update dependencies\n"
+            "     - [ ] #3 C\n"
+        },
+        "backlog",
+        {"2": {}, "3": {"parent": "1", "depends_on": ()}},
+    ),
     "a task without an id is found by its words": Golden(
         {"todo.md": "- [ ] Größe prüfen\n"}, "größe-prüfen", {"größe-prüfen": {}}
     ),
