@@ -77,7 +77,8 @@ class Backlog(Protocol):
         """The items that a target stands for, in order of work, dependencies included.
 
         Raises `Refused` with the list of unreadable sources, the path of a cycle, the missing id
-        or the self-edge. An item that is already closed is returned with `closed=True`.
+        or the self-edge. Closed items are left out and a dependency on one is met; empty means
+        that nothing is left to do.
         """
         ...
 
