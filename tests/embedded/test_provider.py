@@ -99,7 +99,7 @@ def test_text_tools_usage_and_every_way_to_fail():
         assert "litellm" not in answer["error"]
     assert (body["model"], body["stream"]) == ("tiny-local", True)
     assert body["stream_options"] == {"include_usage": True}
-    assert [t["function"]["name"] for t in body["tools"]][0] == "read_file"
+    assert body["tools"][0]["function"]["name"] == "read_file"
     assert set(body) == {"model", "messages", "tools", "stream", "stream_options"}
 
 
