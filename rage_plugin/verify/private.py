@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
 
 from filelock import FileLock
@@ -20,6 +22,12 @@ from rage_plugin.core.errors import RageError
 
 from . import git
 
+NEVER_IN_A_TREE = (
+    *(".venv/", "venv/", "node_modules/", "bower_components/", ".direnv/", ".pixi/"),
+    *("__pycache__/", "*.pyc", ".pytest_cache/", ".mypy_cache/", ".ruff_cache/", ".hypothesis/"),
+    *(".tox/", ".nox/", ".ipynb_checkpoints/", "*.egg-info/"),
+)
+"""Dependencies and caches by the names that their tools give them; tracked files stay tracked."""
 STORE_LIMIT = 256 * 1024 * 1024
 """Bytes above which a private store is renewed."""
 
@@ -38,6 +46,7 @@ class Private:
         self.folder = state / "trees" / key
         self.folder.mkdir(parents=True, exist_ok=True)
         (self._stores / "00000000").mkdir(parents=True, exist_ok=True)
+        self._excludes = self._write_excludes()
         self._index = self.folder / "index"
         self._copied = self.folder / "copied"
 
@@ -45,6 +54,28 @@ class Private:
     def objects(self) -> Path:
         """The object store in use: the newest generation."""
         return max(path for path in self._stores.iterdir() if path.name.isdigit())
+
+    def _write_excludes(self) -> Path:
+        """The user's own global excludes, and what no tree should hold though nobody ignored it.
+
+        A repository without a `.gitignore` is common; its virtual environment must be there in a
+        check, and neither it nor a cache may become part of a candidate. `.gitignore` can still
+        say `!venv/`, since it has the last word.
+        """
+        ask = ["config", "--type=path", "--get", "core.excludesFile"]
+        try:
+            own = Path(os.fsdecode(git.call(ask, self.place.root)).rstrip("\n"))
+        except git.GitFailed:
+            home = os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config"
+            own = Path(home) / "git" / "ignore"
+        try:
+            users = own.read_bytes()
+        except OSError:
+            users = b""
+        path = self.folder / "excludes"
+        lines = "".join(f"{pattern}\n" for pattern in NEVER_IN_A_TREE).encode()
+        path.write_bytes(lines + b"\n" + users)
+        return path
 
     # --- calling git ---
 
@@ -65,7 +96,8 @@ class Private:
         """stdout of git in the work tree, with the private store; raises `GitFailed`."""
         # Some calls read the index for no reason, and with it touch a shared one.
         env = {"GIT_INDEX_FILE": str(self.folder / "none"), **self.environment(), **(extra or {})}
-        return git.call(args, cwd or self.place.root, extra=env, stdin=stdin)
+        excludes = ["-c", f"core.excludesFile={self._excludes}"]
+        return git.call([*excludes, *args], cwd or self.place.root, extra=env, stdin=stdin)
 
     def text(self, args: Sequence[str], extra: Mapping[str, str] | None = None) -> str:
         """stdout as one stripped line."""
@@ -121,14 +153,36 @@ class Private:
     def _add_and_write(self, exclude: Sequence[str]) -> str:
         self._follow_user_index()
         index = {"GIT_INDEX_FILE": str(self._index)}
-        specs = ".\0" + "".join(f":(exclude,literal,top){path}\0" for path in exclude)
-        add = ["add", "--all", "--pathspec-from-file=-", "--pathspec-file-nul"]
-        self.git(add, index, stdin=os.fsencode(specs))
+        self.git([*self._excluding(exclude), "add", "--all", "--", "."], index)
         if exclude:
-            # The copied index may hold one, e.g. after `git add` by hand.
+            # What was staged by hand, and the few names that no ignore file can hold.
             drop = ["update-index", "--force-remove", "-z", "--stdin"]
             self.git(drop, index, stdin=git.join([p.rstrip("/") for p in exclude]))
         return self.text(["write-tree"], index)
+
+    def _excluding(self, exclude: Sequence[str]) -> list[str]:
+        """Options with which `git add` does not even read what is to be dropped.
+
+        As one more ignore file, since pathspecs are compared with every tracked file: 500 of them
+        cost 300 ms at 20,000 files.
+        """
+        if not exclude:
+            return []
+        patterns = [re.sub(r"([\\*?\[ ])", r"\\\1", path) for path in exclude]
+        file = self.folder / "exclude"
+        file.write_bytes(self._global_excludes + os.fsencode("".join(f"/{p}\n" for p in patterns)))
+        return ["-c", f"core.excludesFile={file}"]
+
+    @cached_property
+    def _global_excludes(self) -> bytes:
+        """The ignore file of the person, which the option takes the place of."""
+        try:
+            path = self.text(["config", "--type=path", "--get", "core.excludesFile"])
+        except git.GitFailed:
+            config = os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config"
+            path = str(Path(config) / "git" / "ignore")
+        file = self.place.root / path
+        return file.read_bytes().rstrip(b"\n") + b"\n" if file.is_file() else b""
 
     def _follow_user_index(self) -> None:
         """Make the private index a copy of the user's whenever that one was written."""

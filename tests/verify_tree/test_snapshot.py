@@ -227,16 +227,36 @@ def test_excluded_paths_are_literal_and_stay_out_even_when_staged(tmp_path: Path
     root = _plain(tmp_path)
     trees = Trees(root, tmp_path / "state")
     base = trees.snapshot()
-    odd = ["*", "x y", "new\nline", "d[e]/f"]
+    odd = ["*", "x y ", " lead", "new\nline", "d[e]/f", "!bang", "#hash", "b\\s", "ü", "tab\t"]
     write(root, dict.fromkeys(odd, "1") | {"seen": "1", "de": "1"})
     make(root / "nested", {"n": "1"})
     exclude = [*odd, "nested/"]
     assert set(trees.untracked()) == {*exclude, "seen", "de"}
     seen = trees.snapshot(exclude)
     assert {c.path for c in trees.changes(base, seen)} == {"seen", "de"}
-    git(root, "add", "--", "x y")
+    git(root, "add", "--", "x y ")
     assert trees.snapshot(exclude) == seen
-    assert "x y" in trees.paths(trees.snapshot())
+    assert "x y " in trees.paths(trees.snapshot())
+
+
+def test_an_excluded_file_stays_out_though_a_rule_wants_it(tmp_path: Path) -> None:
+    root = make(tmp_path / "w", {".gitignore": "*.x\n!keep.x\n"})
+    trees = Trees(root, tmp_path / "state")
+    base = trees.snapshot()
+    write(root, {"keep.x": "1"})
+    assert trees.snapshot(["keep.x"]) == base != trees.snapshot()
+
+
+def test_the_ignore_file_of_the_person_counts_in_both_cases(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path, {"config": f"[core]\nexcludesFile = {tmp_path}/mine\n", "mine": "*.swp"})
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(tmp_path / "config"))
+    root = _plain(tmp_path)
+    trees = Trees(root, tmp_path / "state")
+    base = trees.snapshot()
+    write(root, {"x.swp": "1", "old": "2"})
+    assert trees.snapshot(["old"]) == base
 
 
 def test_a_write_within_the_same_tick_and_size_is_seen(tmp_path: Path) -> None:
