@@ -42,7 +42,7 @@ SUPPORT = (
 )
 """Files that change how tests run wherever they lie, whether they exist at base or not."""
 BACKLOG = ("backlog/**/*.md", "issues/**/*.md", "docs/backlog/**/*.md", "/BACKLOG.md", "/TODO.md")
-PROFILES = ("/rage.yaml", "/rage.yml", "/rage.json")
+PROFILES = ("/rage.yaml", "/rage.yml", "/rage.json", "/.rage.yaml")
 _SHADOWS = re.compile(
     r"(?:src/)?(?:_?pytest\w*|pluggy|iniconfig|xdist|coverage|hypothesis)(?:\.\w[^/]*|/__init__\.[^/]+)"
 )

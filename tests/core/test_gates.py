@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rage_plugin.core.compare import Runs, compare
+from rage_plugin.core.compare import Runs, compare, failing
 from rage_plugin.core.gates import Facts, judge, one_line
 from rage_plugin.core.model import (
     Cell,
@@ -31,7 +31,8 @@ def cell(name: str = "base", verdict: Verdict | None = None, **kinds: object) ->
     outcomes: dict[str, Outcome] = kinds.pop("outcomes", {})  # type: ignore[assignment]
     bad = bool(kinds.get("broken")) or any(o in (FAIL, ERROR) for o in outcomes.values())
     passed = PASS in outcomes.values()
-    by_itself = Verdict.FAIL if bad else Verdict.PASS if passed else Verdict.NOTHING_COLLECTED
+    nothing = Verdict.SKIPPED if outcomes else Verdict.NOTHING_COLLECTED
+    by_itself = Verdict.FAIL if bad else Verdict.PASS if passed else nothing
     record = CheckRecord(
         cell=name,
         command="tests",
@@ -189,6 +190,67 @@ def test_a_given_test_that_is_skipped_does_not_pass() -> None:
     both = {OLD: PASS, RED: PASS}
     found = verdict(runs({OLD: PASS, RED: FAIL}, both, {OLD: PASS, RED: SKIP}, given=(RED,)))
     assert (found.verification, found.failing) == (Verification.FAIL, (RED,))
+
+
+@pytest.mark.parametrize(
+    ("target", "seen", "says"),
+    [
+        (RED, {OLD: PASS, RED: SKIP}, "is skipped"),
+        (path_of(RED), {OLD: SKIP, RED: SKIP}, "is skipped"),
+        ("tests/test_z.py", {OLD: PASS}, "no test was collected"),
+        (path_of(RED), {OLD: SKIP, RED: PASS}, ""),
+    ],
+)
+def test_a_gate_needs_a_test_that_passes(target: str, seen: dict[str, Outcome], says: str) -> None:
+    """F103: skipped or not collected is no pass; a skipped neighbour in the file is none of it."""
+    found = failing(cell("target", outcomes=seen), [target])
+    assert list(found.values()) == ([says] if says else [])
+
+
+def test_a_file_skipped_as_a_whole_is_a_skip_of_its_tests() -> None:
+    """F140: a module-level skip is reported under the file's path."""
+    other = "tests/test_b.py::test_b"
+    found = verdict(runs({OLD: PASS, other: PASS}, {path_of(OLD): SKIP, other: PASS}))
+    assert (found.regressions, found.verdict) == ((OLD,), Verdict.SKIPPED)
+
+
+def test_what_the_base_itself_gives_twice_is_unstable() -> None:
+    """F140: passed and then failed on the base: excluded, whatever the candidate does."""
+    made = runs({OLD: PASS, RED: FAIL}, {OLD: FAIL, RED: PASS}, given=(RED,))
+    made.base[1] = cell(outcomes={OLD: FAIL, RED: FAIL})
+    found = verdict(made)
+    assert (found.verification, found.unstable, found.regressions) == (
+        Verification.PASS,
+        (OLD,),
+        (),
+    )
+
+
+def test_an_unsealed_test_may_go_but_not_fail() -> None:
+    """F138: a person lifted the seal of the file: its tests may be gone or skipped."""
+    facts = replace(FACTS, lifted=frozenset({"tests/test_b.py"}))
+    other = "tests/test_b.py::test_b"
+    for left, want in [({}, Verification.PASS), ({other: FAIL}, Verification.FAIL)]:
+        made = runs({RED: FAIL, other: PASS}, {RED: PASS} | left, given=(RED,))
+        assert verdict(made, facts).verification is want
+
+
+def test_the_first_verdict_of_its_own_is_told() -> None:
+    """F103: of several runs that were not whole the first one names the cause."""
+    made = fixed()
+    made.regression = [cell(verdict=Verdict.TIMEOUT, note="stopped after 3 s")] * 2
+    made.green = [cell(verdict=Verdict.PARTIAL)] * 2
+    found = verdict(made)
+    assert found.verdict is Verdict.TIMEOUT
+    assert "stopped after 3 s" in found.message
+
+
+def test_reported_twice_says_so() -> None:
+    """F140: the message of an id that came more than once."""
+    both = {OLD: PASS, RED: PASS}
+    twice = cell("target", outcomes=both, duplicates=(RED,))
+    found = compare(Runs("tests", given=(RED,), target=[twice]))
+    assert found.failing == {RED: "was reported more than once"}
 
 
 def test_a_weakened_gate_fails_in_the_bases_version() -> None:
@@ -384,9 +446,9 @@ def test_a_message_is_one_clean_line() -> None:
     """F103: at most 200 characters, no control characters, the reason and the count in it."""
     made = fixed()
     names = [f"tests/test_a.py::test_{'x' * 150}_{n}" for n in range(3)]
-    failing = cell("target", outcomes=dict.fromkeys(names, FAIL), messages={})
+    red = cell("target", outcomes=dict.fromkeys(names, FAIL), messages={})
     said = dict.fromkeys(names, "AssertionError:\n\x1b[31m2 != 3\x07 " + "é" * 300)
-    made.given, made.target = (path_of(RED),), [replace(failing, messages=said)]
+    made.given, made.target = (path_of(RED),), [replace(red, messages=said)]
     message = verdict(made).message
     assert len(message) <= 200
     assert message.endswith("(+2 more)")
