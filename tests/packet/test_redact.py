@@ -140,6 +140,14 @@ def test_two_secrets_side_by_side_and_text_between() -> None:
     )
 
 
+def test_a_secret_inside_a_longer_one_leaves_no_tail() -> None:
+    """F116: overlapping finds are one; nothing behind the shorter of them is let through."""
+    draw = random.Random(5)
+    inner = "ghp_" + token(draw, "AN", 36)
+    tail = token(draw, "AN", 20)
+    assert redact(f"token: 'a1b2c3.{inner}.{tail}'") == "token: '[redacted:secret]'"
+
+
 @given(st.text(), st.lists(st.text(max_size=20), max_size=3))
 def test_any_text_is_taken_and_redacting_twice_changes_nothing(text: str, known: list[str]) -> None:
     """F116: never raises, and a placeholder is no secret."""
