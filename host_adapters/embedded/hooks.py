@@ -75,7 +75,7 @@ class Hooks:
     def _call(self, name: str, **arguments: object) -> object:
         try:
             return getattr(self.manager.hook, name)(session=self._session, **arguments)
-        except Exception as error:  # noqa: BLE001 - a plugin's fault is never the chat's
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - never the chat's fault
             self._warn(
                 f"a plugin failed in {name}: {type(error).__name__}: {error}; the chat goes on"
             )

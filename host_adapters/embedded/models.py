@@ -36,6 +36,16 @@ class ToolRequest:
     arguments: str
     """JSON text, byte for byte as it came, so that the history repeats it exactly."""
 
+    def repeatable(self) -> str:
+        """The arguments as the history may hold them: providers refuse a request that holds text
+        which is no JSON object, and then every later one.
+        """
+        try:
+            self.parsed()
+        except (ValueError, TypeError):
+            return "{}"
+        return self.arguments
+
     def parsed(self) -> Mapping[str, object]:
         """The arguments as an object; `ValueError` when they are not one."""
         value = json.loads(self.arguments or "{}")
@@ -61,7 +71,7 @@ class ModelReply:
                 {
                     "id": tool.id,
                     "type": "function",
-                    "function": {"name": tool.name, "arguments": tool.arguments},
+                    "function": {"name": tool.name, "arguments": tool.repeatable()},
                 }
                 for tool in self.tools
             ]

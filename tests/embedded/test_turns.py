@@ -306,6 +306,8 @@ def test_unreadable_arguments_are_told_to_the_model(make_host: MakeHost):
     for arguments in ("{", "[1]", '"x"'):
         answer = host.agent._use(ToolRequest("id", "read_file", arguments))
         assert answer.startswith("error: unreadable arguments")
+        # Strict providers would refuse every later request of the chat.
+        assert ToolRequest("id", "read_file", arguments).repeatable() == "{}"
 
 
 def test_model_calls_are_counted_through_the_session(make_host: MakeHost):
