@@ -139,7 +139,8 @@ def lines(data: Report) -> str:
                 out.append(f"      {label}: {'; '.join(values[:5])}")
         if item["next"]:
             out.append(f"      next: {item['next']}")
-    out.append(f"  {data['iterations']} turns, {data['tokens']:,} tokens")
+    turns = data["iterations"]
+    out.append(f"  {turns} turn{'s' * (turns != 1)}, {data['tokens']:,} tokens")
     if data["branch"]:
         out.append(f"  branch {data['branch']}")
     out.append(f"  chain head {data['head']}")

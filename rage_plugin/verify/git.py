@@ -79,7 +79,8 @@ def call(
         said = os.fsdecode(done.stderr).strip().splitlines() or ["no message"]
         # The first fatal or error line names the cause; advice and hints follow it.
         line = next((s for s in said if s.startswith(("fatal:", "error:"))), said[-1])
-        raise GitFailed(f"git {args[0]} failed: {line}")
+        name = next((a for a in args if a != "-c" and "=" not in a), "git")
+        raise GitFailed(f"git {name} failed: {line}")
     return done.stdout
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import venv
 from pathlib import Path
 from typing import Any
 
@@ -207,6 +209,23 @@ def test_an_agents_own_test_counts_when_it_was_red(project: Project) -> None:
     )
     assert result.data["status"] == "done", result.data
     assert result.items["5"]["origin"] == "agent"
+
+
+def test_an_environment_that_nobody_ignores_is_there_and_never_committed(
+    project: Project,
+) -> None:
+    """A repository without `.gitignore`: checks see its `.venv`, trees and commits never do."""
+    project.write({".gitignore": "", "tests/test_add.py": "import needed\n" + TEST})
+    project.commit("needs the environment, and nothing is ignored")
+    venv.create(project.root / ".venv", system_site_packages=True, with_pip=False)
+    site = next((project.root / ".venv" / "lib").glob("python*/site-packages"))
+    (site / "needed.py").write_text("HERE = True\n")
+    # A virtual environment of a virtual environment sees the outer interpreter's packages only.
+    (site / "outer.pth").write_text("\n".join(p for p in sys.path if p.endswith("site-packages")))
+    result = project.run([reply("", FIX, shell("python -m pytest -q tests || true")), reply("Ok.")])
+    assert result.data["status"] == "done", (result.data, result.err)
+    names = project.git("ls-tree", "-r", "--name-only", "HEAD").split()
+    assert not [n for n in names if ".venv" in n or "__pycache__" in n or ".pytest_cache" in n]
 
 
 def test_failed_work_is_kept_and_taken_back(project: Project) -> None:
