@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,16 +17,14 @@ from .repositories import fingerprint, git, make, write
 
 NAMES = ("a", "b", "a/x", "a/y", "b/x/z", "ü n\n")
 CONTENT = st.sampled_from([b"", b"1", b"2\n", b"\xff\x00"])
-FILES = st.dictionaries(st.sampled_from(NAMES), CONTENT, max_size=5).filter(
-    lambda files: (
-        not any(
-            f"{name}/" in other
-            for name in files
-            for other in (n + "/" for n in files if n != name)
-            if other.startswith(f"{name}/")
-        )
-    )
-)
+
+
+def _fits_on_a_disk(files: dict[str, bytes]) -> bool:
+    """No name is a file and a folder at once."""
+    return not any(other.startswith(f"{name}/") for name in files for other in files)
+
+
+FILES = st.dictionaries(st.sampled_from(NAMES), CONTENT, max_size=5).filter(_fits_on_a_disk)
 
 
 class Model:
@@ -50,7 +49,7 @@ class Model:
 
 
 @pytest.fixture(scope="module")
-def model() -> Model:
+def model() -> Iterator[Model]:
     with tempfile.TemporaryDirectory() as folder:
         patch = pytest.MonkeyPatch()
         patch.setenv("GIT_CONFIG_GLOBAL", os.devnull)

@@ -21,6 +21,7 @@ import signal
 import stat
 import sys
 from collections.abc import Callable
+from functools import partial
 
 NEWNS, NEWUSER, NEWPID = 0x00020000, 0x10000000, 0x20000000
 MS_BIND, MS_REC, MS_PRIVATE, MS_NOSUID, MS_NODEV, MS_NOEXEC = 4096, 16384, 1 << 18, 2, 4, 8
@@ -153,14 +154,14 @@ def build_view(config: Config) -> None:
             if path in optional:
                 continue
             raise
-        steps.append((path, _overlay(path, number, path in optional)))
+        steps.append((path, partial(_overlay, path, number, path in optional)))
     for number, path in enumerate(kept):
         if os.path.isdir(path):
             os.mkdir(f"kept{number}")
         else:
             os.close(os.open(f"kept{number}", os.O_CREAT | os.O_WRONLY))
         mount(path, f"kept{number}", flags=MS_BIND | MS_REC)
-        steps.append((path, _bind(f"kept{number}", path)))
+        steps.append((path, partial(mount, f"kept{number}", path, flags=MS_BIND | MS_REC)))
     os.mkdir("stage")
     mount(config.text("stage"), "stage", flags=MS_BIND)
     # From the outside in: a folder inside another one is mounted on top of it.
@@ -169,23 +170,18 @@ def build_view(config: Config) -> None:
     place(root, config.texts("removed"), config.texts("placed"))
     # The overlays hold what they need; without a path nobody reaches the lower folders.
     _check(_libc.umount2(b".", MNT_DETACH), "umount")
+    if not os.path.isdir(config.text("cwd")):
+        raise NotADirectoryError(f"there is no folder {config.text('cwd')} in this tree")
     os.chdir(root)
 
 
-def _overlay(path: str, number: int, optional: bool) -> Callable[[], None]:
-    def step() -> None:
-        layers = f"lowerdir=lower{number},upperdir=upper{number},workdir=work{number}"
-        try:
-            mount("overlay", path, "overlay", 0, f"{layers},userxattr")
-        except OSError:
-            if not optional:
-                raise
-
-    return step
-
-
-def _bind(source: str, path: str) -> Callable[[], None]:
-    return lambda: mount(source, path, flags=MS_BIND | MS_REC)
+def _overlay(path: str, number: int, optional: bool) -> None:
+    layers = f"lowerdir=lower{number},upperdir=upper{number},workdir=work{number}"
+    try:
+        mount("overlay", path, "overlay", 0, f"{layers},userxattr")
+    except OSError:
+        if not optional:
+            raise
 
 
 def _copy_mode(path: str, to: str) -> None:
@@ -389,8 +385,6 @@ def main() -> None:
         if os.getppid() != config["parent"]:
             return  # the parent died before it could be watched
         build_view(config)
-        if not os.path.isdir(config.text("cwd")):
-            raise NotADirectoryError(f"there is no folder {config.text('cwd')} in this tree")
     except OSError as error:
         tell(report, broken=reason(error))
         return
