@@ -317,23 +317,48 @@ def test_nothing_changed_is_an_empty_commit_with_its_trailers(repo: Repo) -> Non
     assert repo.room.commit(RUN, an_item(), base, base.tree, "", "unverified") == commit
 
 
+COMMIT_IN_A_PROCESS = """
+import os, sys
+from pathlib import Path
+from rage_plugin.core.config import GitConfig
+from rage_plugin.core.model import Base, Item
+from rage_plugin.deliver import DeliverRoom
+os.environ["VICTIM"] = str(os.getpid())
+path, state, run, tree, base_tree, base = sys.argv[1:]
+item = Item(run=run, id="5", position=0, title="T")
+room = DeliverRoom(Path(path), Path(state), GitConfig())
+print(room.commit(run, item, Base(base_tree, base), tree, "", "verified"))
+"""
+
+
 def test_two_processes_make_one_commit(repo: Repo) -> None:
     base, tree = repo.base(), repo.work({"a.py": "a = 2\n"})
-    code = (
-        "import sys; from pathlib import Path\n"
-        "from rage_plugin.core.config import GitConfig\n"
-        "from rage_plugin.core.model import Base, Item\n"
-        "from rage_plugin.deliver import DeliverRoom\n"
-        "path, state, run, tree, base_tree, base = sys.argv[1:]\n"
-        "item = Item(run=run, id='5', position=0, title='T')\n"
-        "room = DeliverRoom(Path(path), Path(state), GitConfig())\n"
-        "print(room.commit(run, item, Base(base_tree, base), tree, '', 'verified'))\n"
-    )
     args = [str(repo.path), str(repo.state), RUN, tree, base.tree, base.commit]
     processes = [
-        subprocess.Popen([sys.executable, "-c", code, *args], stdout=subprocess.PIPE, text=True)
+        subprocess.Popen(
+            [sys.executable, "-c", COMMIT_IN_A_PROCESS, *args], stdout=subprocess.PIPE, text=True
+        )
         for _ in range(3)
     ]
     told = {process.communicate(timeout=60)[0].strip() for process in processes}
     assert told == {repo.room.head()}
     assert repo.git("rev-parse", "HEAD^") == base.commit
+
+
+@pytest.mark.parametrize(
+    ("hook", "when"),
+    [("pre-commit", ""), ("commit-msg", ""), ("reference-transaction", "committed")],
+)
+def test_kill_at_any_point_leaves_one_commit(repo: Repo, hook: str, when: str) -> None:
+    """An effect is looked up before it is repeated; nothing is left locked."""
+    base, tree = repo.base(), repo.work({"a.py": "a = 2\n", "n.py": "n\n"})
+    script = repo.hook(hook, f'[ "{when}" ] && [ "$1" != "{when}" ] || kill -9 "$VICTIM"')
+    args = [str(repo.path), str(repo.state), RUN, tree, base.tree, base.commit]
+    killed = subprocess.run([sys.executable, "-c", COMMIT_IN_A_PROCESS, *args], check=False)
+    assert killed.returncode == -9
+    made = repo.room.head() != base.commit
+    assert made == (hook == "reference-transaction")
+    script.unlink()
+    commit = repo.room.commit(RUN, an_item(), base, tree, "", "verified")
+    assert repo.git("rev-parse", f"{commit}^", "HEAD").split() == [base.commit, commit]
+    assert repo.status() == ""

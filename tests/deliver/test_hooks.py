@@ -121,8 +121,12 @@ def test_hook_finds_no_terminal_and_no_input(repo: Repo) -> None:
         f'(if read x; then echo input; else echo none; fi; echo "$GIT_TERMINAL_PROMPT";'
         f' (: > /dev/tty) 2>/dev/null && echo tty || echo no tty) > "{log}"',
     )
+    session = repo.path.parent / "session"
+    repo.hook("commit-msg", f'ps -o sess= -p $$ > "{session}"')
     repo.deliver({"a.py": "a = 2\n"})
     assert log.read_text().split("\n")[:3] == ["none", "0", "no tty"]
+    # A session of its own has no controlling terminal even where the tests have one.
+    assert int(session.read_text()) != os.getsid(0)
 
 
 def test_hanging_hook_is_ended_with_all_it_started(repo: Repo) -> None:
