@@ -235,6 +235,53 @@ def test_an_unsealed_test_may_go_but_not_fail() -> None:
         assert verdict(made, facts).verification is want
 
 
+def test_a_gate_that_the_bases_version_lost_is_for_a_person() -> None:
+    """F162: the base's gate produced an id that the candidate's code does not give any more."""
+    old, new = "tests/test_a.py::test_each[old]", "tests/test_a.py::test_each[new]"
+    made = runs({OLD: PASS, old: FAIL}, {OLD: PASS, new: PASS}, given=(path_of(OLD),))
+    found = verdict(made)
+    assert found.verification is Verification.UNVERIFIED
+    assert f"{old} is named by the gate and is gone" in found.reasons
+
+
+def test_a_gate_that_only_the_candidates_version_can_import_fails() -> None:
+    """F138: the base's version of the given file still cannot be collected."""
+    path = path_of(NEW)
+    made = runs({OLD: PASS}, {OLD: PASS}, {OLD: PASS, NEW: PASS}, given=(path,))
+    broken = cell(outcomes={OLD: PASS}, broken={path: "ImportError"})
+    made.base, made.regression = [broken] * 2, [broken] * 2
+    made.target = [cell("target", outcomes={NEW: PASS})]
+    assert verdict(made).failing == (path,)
+
+
+def test_a_file_that_never_could_be_collected_is_named() -> None:
+    """F164: broken before and after, and no gate of the item."""
+    made = fixed()
+    rest = {"tests/test_z.py": "ImportError"}
+    made.base = [cell(outcomes={OLD: PASS, RED: FAIL}, broken=rest)] * 2
+    made.regression = made.green = [cell(outcomes={OLD: PASS, RED: PASS}, broken=rest)] * 2
+    found = verdict(made)
+    assert (found.verification, found.preexisting) == (Verification.PASS, ("tests/test_z.py",))
+
+
+def test_every_test_of_a_named_file_must_pass() -> None:
+    """F162: also one that the agent added to it; elsewhere a new failure is a warning."""
+    both = {OLD: PASS, RED: PASS}
+    new = {"tests/test_a.py::test_added": FAIL}
+    made = runs({OLD: PASS, RED: FAIL}, both, both | new, given=(path_of(RED),))
+    assert verdict(made).failing == tuple(new)
+    made.given = (RED,)
+    found = verdict(made)
+    assert found.verification is Verification.PASS
+    assert "test_added is new and fails" in found.warnings[0]
+
+
+def test_a_red_run_that_is_not_needed_decides_nothing() -> None:
+    """F162: the given gate was red; what the agent's own tests did there is no matter."""
+    made = fixed(red=[cell("red", verdict=Verdict.TIMEOUT)])
+    assert verdict(made).verification is Verification.PASS
+
+
 def test_the_first_verdict_of_its_own_is_told() -> None:
     """F103: of several runs that were not whole the first one names the cause."""
     made = fixed()
