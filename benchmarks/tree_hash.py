@@ -1,7 +1,7 @@
 """The tree hash against `git status`, and one trivial check an isolation; 20,000 files.
 
 Run: `python benchmarks/tree_hash.py [FILES]`. The figure to reach is a ratio within one run, since
-machines are noisy: hash ≤ 1.5 × `git status` + 20 ms.
+machines are noisy: hash ≤ 1.5 times `git status` + 20 ms.
 """
 
 from __future__ import annotations

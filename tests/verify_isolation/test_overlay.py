@@ -197,7 +197,7 @@ def test_an_ordinary_user_has_overlays_too(tmp_path: Path) -> None:
         )
         if "ImportError" in done.stderr or "SyntaxError" in done.stderr:
             pytest.skip(f"{python} cannot load the packages: {done.stderr[-300:]}")
-        assert done.stdout == "65534\nbase\n0 []\n", done.stderr
+        assert done.stdout == "65534\nbase\n0 []\nbase\nTrue True\n", done.stderr
     finally:
         shutil.rmtree(home)
 
@@ -211,6 +211,8 @@ home = Path(sys.argv[1])
 root = home / "w"
 root.mkdir()
 (root / "code").write_text("base\\n")
+(root / "sub").mkdir()
+(root / "sub/x").write_text("x")
 subprocess.run(["git", "init", "-q"], cwd=root, check=True)
 trees = Trees(root, root / ".git/rage")
 base = trees.snapshot()
@@ -224,4 +226,12 @@ done = overlay.run(
 print(done.output, end="")
 print(done.exit_code, [p.name for p in home.iterdir() if p.name == "x"])
 assert (root / "code").read_text() == "candidate\\n"
+now = trees.snapshot()
+swap = ladder(trees, root / ".git/rage", "swap")
+done = swap.run(
+    ViewSpec(base, now),
+    ["sh", "-c", "cat code; mkdir -m 000 made; echo x > sub/y; chmod 000 sub; chmod 000 code"],
+    cwd=".", env=env, timeout_s=20)
+print(done.output, end="")
+print(trees.snapshot() == now, sorted(p.name for p in root.iterdir()) == [".git", "code", "sub"])
 """

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import stat
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -36,8 +35,8 @@ class Journal:
     """`command.MARK` of the check, to find what survived a kill."""
     moved: tuple[str, ...]
     """Paths that are renamed to below `folder/moved`, `/` at the end for a whole folder."""
-    copied: tuple[str, ...]
-    """Files with a copy below `folder/copied`, because git could not give their bytes back."""
+    copied: dict[str, tuple[int, int]]
+    """Offset and size in the file `folder/copied` of what git could not give back."""
     before: Manifest
     git: gitguard.GitState
 
@@ -54,7 +53,7 @@ class Journal:
         }
         fresh = self.folder / "journal.new"
         with fresh.open("w", encoding="ascii") as file:
-            json.dump(raw, file)
+            file.write(json.dumps(raw))  # `dump` would not use the fast encoder
             file.flush()
             os.fsync(file.fileno())
         fresh.replace(self.folder / "journal")
@@ -73,7 +72,7 @@ def read(folder: Path) -> Journal | None:
         tuple(raw["hidden"]),
         raw["mark"],
         tuple(raw["moved"]),
-        tuple(raw["copied"]),
+        {path: (at, size) for path, (at, size) in raw["copied"].items()},
         Manifest.from_json(raw["before"]),
         gitguard.GitState(folder / "git", raw["git"]["files"], raw["git"]["refs"]),
     )
@@ -101,23 +100,28 @@ def begin(trees: Trees, spec: ViewSpec, delta: stage.Delta, mark: str, folder: P
 
 def _copy_aside(
     trees: Trees, tree: str, before: Manifest, moved: set[str], into: Path
-) -> tuple[str, ...]:
-    """Copy ignored files, and tracked ones whose bytes on disk are not those in git."""
+) -> dict[str, tuple[int, int]]:
+    """Copy ignored files, and tracked ones whose bytes on disk are not those in git.
+
+    Into one file: to create thousands takes seconds.
+    """
     sizes = {p: i[1] for p, i in before.files.items() if stat.S_ISREG(i[0]) and p not in moved}
-    copied, room = [], COPY_LIMIT
-    tracked = trees.not_as_stored(tree, sizes)
-    for path in [*tracked, *trees.ignored_files()]:
-        if path not in sizes:
-            continue
-        if path not in trees.entries(tree):
-            room -= sizes[path]
-            if room < 0:
+    copied: dict[str, tuple[int, int]] = {}
+    room = COPY_LIMIT
+    with into.open("wb") as file:
+        for path in [*trees.not_as_stored(tree, sizes), *trees.ignored_files()]:
+            if path not in sizes or path in copied:
                 continue
-        target = into / path
-        target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy2(trees.root / path, target)
-        copied.append(path)
-    return tuple(copied)
+            if path not in trees.entries(tree):
+                room -= sizes[path]
+                if room < 0:
+                    continue
+            content = (trees.root / path).read_bytes()
+            copied[path] = (file.tell(), len(content))
+            file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    return copied
 
 
 def place(trees: Trees, journal: Journal, delta: stage.Delta) -> None:
@@ -139,11 +143,10 @@ def place(trees: Trees, journal: Journal, delta: stage.Delta) -> None:
 
 
 def undo(trees: Trees, journal: Journal) -> list[str]:
-    """Take the work tree back to what it was; one text for each thing a person should know.
-
-    Raises `CouldNotRun` when the tree afterwards is not the one from before.
-    """
+    """Take the work tree back to what it was; one text for each thing a person should know."""
     root, before = trees.root, journal.before
+    for path, (mode, _) in sorted(before.folders.items()):
+        _unlock(root / path, stat.S_IMODE(mode))
     for path in journal.moved:
         aside = journal.folder / "moved" / path.rstrip("/")
         if os.path.lexists(aside):
@@ -160,16 +163,9 @@ def undo(trees: Trees, journal: Journal) -> list[str]:
     for path, (mode, mtime) in sorted(before.folders.items(), reverse=True):
         folder = root / path
         folder.mkdir(parents=True, exist_ok=True)
-        if stat.S_IMODE(folder.stat().st_mode) != stat.S_IMODE(mode):
-            folder.chmod(stat.S_IMODE(mode))
+        _unlock(folder, stat.S_IMODE(mode))
         os.utime(folder, ns=(mtime, mtime))
     moved = gitguard.put_back(trees, journal.git)
-    if trees.snapshot(exclude=journal.hidden) != journal.current:
-        raise CouldNotRun(
-            "The workspace is not what it was before the check",
-            kept=f"What it held is in git as tree {journal.current}",
-            next="git status",
-        )
     return [*lost, *(f"{ref} (what it was is under refs/rage-found/)" for ref in moved)]
 
 
@@ -184,7 +180,10 @@ def _rewrite(trees: Trees, journal: Journal, changed: Sequence[str]) -> list[str
             target.symlink_to(journal.before.links[path])
         elif path in journal.copied:
             _clear(trees.root, path)
-            shutil.copyfile(journal.folder / "copied" / path, target)
+            at, size = journal.copied[path]
+            with (journal.folder / "copied").open("rb") as file:
+                file.seek(at)
+                target.write_bytes(file.read(size))
             target.chmod(stat.S_IMODE(info[0]))
         elif path in from_git:
             # The bytes were those of the blob, else there would be a copy.
@@ -197,6 +196,12 @@ def _rewrite(trees: Trees, journal: Journal, changed: Sequence[str]) -> list[str
             continue
         os.utime(target, ns=(info[2], info[2]), follow_symlinks=False)
     return lost
+
+
+def _unlock(folder: Path, mode: int) -> None:
+    """Give a folder its mode back, so that what is below it can be reached."""
+    if folder.is_dir() and not folder.is_symlink() and folder.stat().st_mode & 0o7777 != mode:
+        folder.chmod(mode)
 
 
 def _clear(root: Path, path: str) -> None:
@@ -212,10 +217,16 @@ def _clear(root: Path, path: str) -> None:
         target.unlink(missing_ok=True)
 
 
-def finish(journal: Journal) -> None:
-    """Forget the journal; from here on there is nothing to undo."""
+def finish(trees: Trees, journal: Journal) -> None:
+    """Forget the journal, since all was undone; `CouldNotRun` when the tree is another one."""
     (journal.folder / "journal").unlink(missing_ok=True)
     sync_folder(journal.folder)
+    if trees.snapshot(exclude=journal.hidden) != journal.current:
+        raise CouldNotRun(
+            "The workspace is not what it was before the check",
+            kept=f"What it held is in RAGE's store as tree {journal.current}",
+            next="git status",
+        )
 
 
 def sync_folder(folder: Path) -> None:

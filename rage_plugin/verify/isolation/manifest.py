@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +39,7 @@ class Manifest:
 
     def to_json(self) -> dict[str, Any]:
         """As JSON values; see `from_json`."""
-        return asdict(self)
+        return {"files": self.files, "folders": self.folders, "links": self.links}
 
     @classmethod
     def from_json(cls, raw: dict[str, Any]) -> Manifest:
@@ -75,8 +75,11 @@ def take(root: Path) -> Manifest:
 
 
 def _walk(folder: str, below: str) -> Iterator[tuple[os.DirEntry[str], str]]:
-    with os.scandir(folder) as entries:
-        listed = list(entries)
+    try:
+        with os.scandir(folder) as entries:
+            listed = list(entries)
+    except PermissionError:
+        return  # nothing below it can be read, now or later
     for entry in listed:
         path = f"{below}{entry.name}"
         if path == ".git":

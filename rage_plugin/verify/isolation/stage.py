@@ -71,6 +71,8 @@ def sweep(parent: Path) -> None:
 
 def remove(path: Path) -> None:
     """Remove a folder whatever the modes that a check left in it."""
+    with contextlib.suppress(OSError):
+        path.chmod(0o700)
     for folder, folders, _ in os.walk(path):
         for name in folders:
             below = Path(folder) / name

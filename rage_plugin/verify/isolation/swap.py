@@ -85,7 +85,7 @@ class Swap:
                     raise CouldNotRun(f"The view could not be made: {error}") from error
                 finally:
                     lost = journals.undo(trees, journal)
-                    journals.finish(journal)
+                    journals.finish(trees, journal)
                     _empty(self._folder)
         except Timeout as error:
             raise CouldNotRun("Another check holds the workspace") from error
@@ -112,8 +112,15 @@ def _recover(trees: Trees, folder: Path) -> str | None:
     line = None
     if journal is not None:
         command.kill_marked(journal.mark)
-        lost = journals.undo(trees, journal)
-        journals.finish(journal)
+        try:
+            lost = journals.undo(trees, journal)
+        except OSError as error:
+            raise CouldNotRun(
+                f"A check was interrupted and the workspace could not be put back: {error}",
+                kept=f"What it held lies in {folder}",
+                next="mend what the error names and try again",
+            ) from error
+        journals.finish(trees, journal)
         line = "A check was interrupted: the workspace was put back to what it held before"
         if lost:
             line += f"; see {', '.join(lost[:5])}"
@@ -125,6 +132,8 @@ def _empty(folder: Path) -> None:
     for path in folder.iterdir():
         if path.is_dir():
             stage.remove(path)
+        else:
+            path.unlink()
 
 
 def _folder(trees: Trees, state: Path) -> Path:
