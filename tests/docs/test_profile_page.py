@@ -13,10 +13,9 @@ from rage_plugin.core.errors import Refused
 from rage_plugin.profile import parse_profile, profile_reference
 
 from ..e2e.project import FILES, FIX, Project, rage_line, reply
-from .pages import ROOT, Block, blocks, only
+from .pages import ROOT, only
 
 EXAMPLE = only("profile.md", "yaml", "project:")
-BLOCKS = blocks(ROOT / "docs" / "profile.md", "yaml")
 ROWS = {row.key: row for row in profile_reference()}
 
 
@@ -31,11 +30,6 @@ def keys(value: Any, prefix: str = "") -> dict[str, Any]:
         for inner in reversed(value):
             found |= keys(inner, f"{prefix}[]")
     return found
-
-
-@pytest.mark.parametrize("block", BLOCKS, ids=lambda b: b.place)
-def test_every_example_is_a_profile(block: Block) -> None:
-    parse_profile(block.text)
 
 
 def test_the_full_example_has_every_key() -> None:
