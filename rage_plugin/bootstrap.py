@@ -25,7 +25,7 @@ from .deliver import DeliverRoom
 from .flag import active_flag, lower_flag, raise_flag
 from .hookspecs import PROJECT, ExtensionSpec
 from .loop import Parts
-from .packet import PacketRoom
+from .packet import PacketRoom, known_values
 from .profile import load_profile
 from .review import WorkspaceSurvey
 from .store import RunStore, open_store
@@ -81,7 +81,7 @@ def open_workspace(folder: str) -> Workspace:
         backlog=BacklogRoom(repository.root, config.sources, extensions),
         verifier=VerifyRoom(repository.root, state, config, extensions),
         deliver=DeliverRoom(repository.root, state, config.git),
-        packets=PacketRoom(config.packet),
+        packets=PacketRoom(config.packet, known=known_values(os.environ)),
         survey=WorkspaceSurvey(repository.root),
         clock=WallClock(),
         sink=_sinks(extensions, state),
@@ -153,6 +153,18 @@ def take_wish(folder: str) -> str | None:
 
 def _wish_name(state: Path) -> str:
     return "wish-" + hashlib.sha256(os.fsencode(state)).hexdigest()[:12]
+
+
+def record_refusal(folder: str, what: str) -> None:
+    """Note an attempt that was refused, where a run is there to note it on."""
+    room = open_workspace(folder)
+    try:
+        run = room.store.active_run(room.parts.workspace)
+        if run is not None:
+            now = room.parts.clock.now()
+            room.store.observe(run.id, run.current_item or "", "refused", {"what": what}, now)
+    finally:
+        room.close()
 
 
 # --- faults --------------------------------------------------------------------------------------

@@ -72,6 +72,7 @@ def rage() -> None:
 
 def _answer(words: list[str], workspace: str, as_json: bool) -> None:
     command = parse_words(words)
+    _refuse_tools(command.verb, workspace)
     if command.verb in ("start", "resume"):
         _wish(command, words, workspace, as_json)
         return
@@ -84,6 +85,21 @@ def _answer(words: list[str], workspace: str, as_json: bool) -> None:
     finally:
         room.close()
     click.echo(json.dumps(dict(result.data), ensure_ascii=False) if as_json else result.text)
+
+
+def _refuse_tools(verb: str, workspace: str) -> None:
+    """A control verb from a tool of a run is refused and recorded."""
+    from .guard.origin import CONTROL, called_by_a_tool  # noqa: PLC0415
+
+    if verb not in CONTROL or not called_by_a_tool():
+        return
+    from . import bootstrap  # noqa: PLC0415
+
+    bootstrap.record_refusal(workspace, f"rage {verb} was called by a tool of the agent")
+    raise Refused(
+        f"`rage {verb}` is a person's word and was called by a tool of an agent",
+        kept="Nothing was changed, and the attempt was recorded",
+    )
 
 
 def _wish(command: Command, words: list[str], workspace: str, as_json: bool) -> None:
@@ -247,6 +263,7 @@ def run(
     """
     words = _start_words((), budget, max_iterations, items, snapshot)
     parse_words(["start", *target, *words])
+    _refuse_tools("run", workspace)
     made = _host(host)(workspace, model)
     sys.exit(made.run(" ".join(target), words, as_json=as_json))
 

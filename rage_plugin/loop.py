@@ -194,7 +194,15 @@ def _observe(parts: Parts, state: RunState, turn: Turn | None, tokens: int) -> S
         return Seen(tree, changes, None, "", "done", 0, now, turn=False)
     parsed = proposal.parse(turn.text)
     return Seen(
-        tree, changes, parsed.proposal, parsed.reason, turn.reason, tokens, now, error=turn.error
+        tree,
+        changes,
+        parsed.proposal,
+        parsed.reason,
+        turn.reason,
+        tokens,
+        now,
+        error=turn.error,
+        cosmetic=bool(item and item.tree and parts.verifier.cosmetic(item.tree, tree)),
     )
 
 
@@ -233,6 +241,7 @@ def _judge(parts: Parts, walk: Walk, step: Judge, progress: Progress) -> Judgeme
         proposed=step.proposed,
         unseal=tuple(json.loads(item.unseal)),
         claim_no_change=step.claim_no_change,
+        sealed=(item.source,),
     )
     return parts.verifier.judge(request, progress)
 

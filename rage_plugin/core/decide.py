@@ -43,6 +43,8 @@ class Seen:
     now: float
     error: str = ""
     turn: bool = True
+    cosmetic: bool = False
+    """The tree differs from the one judged last in comments and white space alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,6 +178,7 @@ def _fresh(walk: Walk) -> bool:
         item is not None
         and walk.seen.tree != item.base_tree
         and walk.seen.tree not in walk.state.judged_trees
+        and not walk.seen.cosmetic
     )
 
 

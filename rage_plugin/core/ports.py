@@ -118,6 +118,10 @@ class Verifier(Protocol):
         """The changed paths that are sealed or protected."""
         ...
 
+    def cosmetic(self, tree: str, other: str) -> bool:
+        """Whether two trees differ in comments and white space alone: no new attempt."""
+        ...
+
     def restore(self, base: Base, tree: str) -> Sequence[str]:
         """Take the workspace from `tree` back to `base.tree`, only paths that differ.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 import sys
 import venv
 from pathlib import Path
@@ -178,6 +179,37 @@ def test_accept_closes_an_unverified_item(project: Project) -> None:
     again = project.rage("accept", "5")
     assert again.returncode == 1
     assert "Traceback" not in again.stderr
+
+
+def test_a_tool_cannot_say_a_persons_word(project: Project) -> None:
+    """CHECKS: control verbs from a tool of the run are refused and recorded, also by a script."""
+    cheat = edit("tests/test_other.py", "assert double(1) == 2", "assert double(1)")
+    project.write(
+        {
+            "backlog/6-next.md": "---\nid: 6\ntitle: Next\ngates: [tests/test_n.py]\n---\nx\n",
+            "tests/test_n.py": "def test_n():\n    assert False\n",
+        }
+    )
+    project.commit("two items")
+    script = (
+        "import subprocess, sys\n"
+        f"run = [{sys.executable!r}, '-m', 'rage' + '_plugin', 'acc' + 'ept', '5']\n"
+        "print(subprocess.run(run, capture_output=True, text=True))\n"
+    )
+    result = project.run(
+        [
+            reply("", FIX, cheat),
+            reply("Done."),
+            reply("", write("helper.py", script), shell("python helper.py")),
+            reply("Accepted."),
+        ],
+        "backlog",
+    )
+    assert result.items["5"]["status"] == "unverified", result.data
+    db = sqlite3.connect(project.root / ".git/rage/rage.db")
+    [row] = db.execute("SELECT data FROM observations WHERE kind = 'refused'").fetchall()
+    db.close()
+    assert "rage accept" in row[0]
 
 
 def test_reject_takes_the_commit_back(project: Project) -> None:
