@@ -12,18 +12,17 @@ from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
 
 from rage_plugin.core.errors import RageError
-
-from .git import Git, GitFailed, shown
+from rage_plugin.repository import GitFailed, Repository, shown
 
 _HEADS = "refs/heads/"
 
 
-def current(git: Git) -> str:
+def current(git: Repository) -> str:
     """The branch HEAD is on, also an unborn one; empty when detached."""
     return git.run("symbolic-ref", "-q", "HEAD", ok=(0, 1)).text.removeprefix(_HEADS)
 
 
-def is_protected(git: Git, branch: str, protected: Sequence[str]) -> bool:
+def is_protected(git: Repository, branch: str, protected: Sequence[str]) -> bool:
     """Whether the profile protects a branch.
 
     A remote's default branch is protected too, unless the profile protects nothing at all.
@@ -33,7 +32,7 @@ def is_protected(git: Git, branch: str, protected: Sequence[str]) -> bool:
     return bool(protected) and branch in _remote_defaults(git)
 
 
-def open_branch(git: Git, protected: Sequence[str]) -> str:
+def open_branch(git: Repository, protected: Sequence[str]) -> str:
     """The branch HEAD is on; `RageError` where that may not be committed to."""
     branch = current(git)
     if not branch:
@@ -51,7 +50,7 @@ def open_branch(git: Git, protected: Sequence[str]) -> str:
     return branch
 
 
-def begin(git: Git, run: str, target: str, title: str, protected: Sequence[str]) -> str:
+def begin(git: Repository, run: str, target: str, title: str, protected: Sequence[str]) -> str:
     """Stay on an ordinary branch, else make and switch to one of the run's own; its name."""
     now = current(git)
     if now and not is_protected(git, now, protected):
@@ -86,7 +85,7 @@ def _slug(text: str, limit: int) -> str:
     return re.sub(r"[^a-z0-9]+", "-", plain)[:limit].strip("-")
 
 
-def _take(git: Git, branch: str, head: str) -> bool:
+def _take(git: Repository, branch: str, head: str) -> bool:
     """Make a branch at `head`; False where the name is taken or cannot exist beside others."""
     ref = _HEADS + branch
     there = git.run("for-each-ref", "--format=%(objectname) %(worktreepath)", ref).text
@@ -102,6 +101,6 @@ def _take(git: Git, branch: str, head: str) -> bool:
     return True
 
 
-def _remote_defaults(git: Git) -> set[str]:
+def _remote_defaults(git: Repository) -> set[str]:
     out = git.run("for-each-ref", "--format=%(symref:lstrip=3)", "refs/remotes/*/HEAD").text
     return set(out.split("\n")) - {""}

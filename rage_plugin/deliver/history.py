@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .git import Git
+from rage_plugin.repository import Repository
+
 from .message import token
 
 DEPTH = 2_000
@@ -29,19 +30,19 @@ class Told:
     trailers: dict[str, str]
 
 
-def along_head(git: Git, base: str) -> list[Told]:
+def along_head(git: Repository, base: str) -> list[Told]:
     """Commits from HEAD along first parents, newest first, down to the commit `base`."""
     if not git.head():
         return []
     return _read(git, [f"--max-count={DEPTH}", "HEAD", *([f"^{base}"] if base else [])])
 
 
-def told_by(git: Git, commit: str) -> Told:
+def told_by(git: Repository, commit: str) -> Told:
     """One commit as its own trailers tell it."""
     return _read(git, ["--max-count=1", commit])[0]
 
 
-def find(git: Git, run: str, item: str, base: str) -> Told | None:
+def find(git: Repository, run: str, item: str, base: str) -> Told | None:
     """The run's newest commit for an item that the run did not take back again."""
     reverted: set[str] = set()
     for told in along_head(git, base):
@@ -54,7 +55,7 @@ def find(git: Git, run: str, item: str, base: str) -> Told | None:
     return None
 
 
-def find_revert(git: Git, run: str, commit: str, base: str) -> Told | None:
+def find_revert(git: Repository, run: str, commit: str, base: str) -> Told | None:
     """The run's commit that takes `commit` back."""
     for told in along_head(git, base):
         wanted = {"Rage-Run": token(run), "Rage-Reverts": commit}
@@ -63,7 +64,7 @@ def find_revert(git: Git, run: str, commit: str, base: str) -> Told | None:
     return None
 
 
-def _read(git: Git, revisions: list[str]) -> list[Told]:
+def _read(git: Repository, revisions: list[str]) -> list[Told]:
     # rev-list and not log: log.* of a person's configuration changes what log prints.
     out = git.run(
         *("-c", "trailer.separators=:", "rev-list", "--first-parent", "--no-commit-header"),

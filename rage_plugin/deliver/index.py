@@ -1,25 +1,39 @@
-"""The person's index after a commit: brought up to date for the committed paths and no other.
+"""Indexes: private ones that hold a tree, and the person's after a commit.
 
 Separate because it is the one place that writes a file of the person's own git state: path by
-path, under git's own lock, and never over something that the person staged.
+path, for the committed paths alone, under git's own lock, and never over something that the person
+staged.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
+import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 
 from rage_plugin.core.errors import RageError
+from rage_plugin.repository import Entry, GitFailed, Repository
 
-from .git import Git, GitFailed
-from .objects import Changed, Entry
+from .objects import Changed
 
 PATIENCE_S = 10.0
 """Seconds to wait for another git that holds the index's lock."""
 
 
-def entries(git: Git) -> dict[str, Entry]:
+@contextlib.contextmanager
+def holding(git: Repository, tree: str) -> Iterator[Path]:
+    """A private index that holds `tree`, with the times of the files that match it."""
+    with tempfile.TemporaryDirectory(prefix="rage-") as folder:
+        private = Path(folder) / "index"
+        git.run("-c", "core.sparseCheckout=false", "read-tree", tree, index=private)
+        git.run("update-index", "-q", "--refresh", index=private, ok=(0, 1))
+        yield private
+
+
+def entries(git: Repository) -> dict[str, Entry]:
     """What the person's index holds, unmerged paths left out."""
     found = {}
     for line in git.run("ls-files", "-s", "-z").names:
@@ -30,7 +44,7 @@ def entries(git: Git) -> dict[str, Entry]:
     return found
 
 
-def follow(git: Git, changed: Sequence[Changed], staged: Mapping[str, Entry]) -> None:
+def follow(git: Repository, changed: Sequence[Changed], staged: Mapping[str, Entry]) -> None:
     """Set the committed paths in the person's index.
 
     A path is set where the index holds what the commit replaced, or what `staged` says; whatever
@@ -54,7 +68,7 @@ def follow(git: Git, changed: Sequence[Changed], staged: Mapping[str, Entry]) ->
     git.run("update-index", "-q", "--refresh", ok=(0, 1, 128))
 
 
-def _update(git: Git, lines: bytes) -> None:
+def _update(git: Repository, lines: bytes) -> None:
     deadline = time.monotonic() + PATIENCE_S
     while True:
         try:

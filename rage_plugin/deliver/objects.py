@@ -12,17 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from rage_plugin.core.errors import RageError
-
-from .git import Git, GitFailed
-
-GITLINK = "160000"
-
-
-class Entry(NamedTuple):
-    """One path of a tree: git's mode (e.g. `100755`) and the object's id."""
-
-    mode: str
-    oid: str
+from rage_plugin.repository import Entry, GitFailed, Repository, quoted
 
 
 class Changed(NamedTuple):
@@ -33,7 +23,7 @@ class Changed(NamedTuple):
     new: Entry | None
 
 
-def changes(git: Git, old: str, new: str) -> list[Changed]:
+def changes(git: Repository, old: str, new: str) -> list[Changed]:
     """Every path that differs between two trees of the repository, without renames."""
     out = git.run(
         "diff-tree", "-r", "-z", "--raw", "--no-renames", "--ignore-submodules=none", old, new
@@ -50,13 +40,13 @@ def _entry(mode: str, oid: str) -> Entry | None:
     return Entry(mode, oid) if mode != "000000" else None
 
 
-def bring(git: Git, state: Path, tree: str, known: str) -> None:
+def bring(git: Repository, state: Path, tree: str, known: str) -> None:
     """Copy what the repository lacks of `tree`; `known` is a commit it has whole, or empty.
 
     Raises `RageError` where the tree or a part of it is in neither store.
     """
     wanted = f"{tree}\n" + (f"^{known}\n" if known else "")
-    alternates = ":".join(_quoted(store) for store in stores(state))
+    alternates = ":".join(quoted(store) for store in stores(state))
     try:
         with tempfile.TemporaryFile() as pack:
             git.run(
@@ -81,9 +71,3 @@ def bring(git: Git, state: Path, tree: str, known: str) -> None:
 def stores(state: Path) -> Sequence[Path]:
     """The private object stores beside the state, every generation that is still there."""
     return sorted(path for path in (state / "trees" / "objects").glob("*") if path.is_dir())
-
-
-def _quoted(path: Path) -> str:
-    # Unquoted, a colon in the path would end it.
-    text = str(path).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-    return f'"{text}"'

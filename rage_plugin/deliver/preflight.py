@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rage_plugin.core.errors import Refused
-
-from .git import Git, listed, shown
+from rage_plugin.repository import Repository, joined, listed, shown
 
 OLDEST = (2, 36)
 """The first git that can run a person's hooks by themselves (`git hook run`)."""
@@ -42,7 +41,7 @@ class Status:
     """Untracked files; whole folders as one path that ends with `/`."""
 
 
-def check(git: Git, *, snapshot: bool) -> str:
+def check(git: Repository, *, snapshot: bool) -> str:
     """A line for the person, or empty; `Refused` where a run could not commit."""
     refuse_old_git(git)
     refuse_unfinished(git)
@@ -69,7 +68,7 @@ def check(git: Git, *, snapshot: bool) -> str:
     return " ".join(_notes(git, status, modified))
 
 
-def refuse_old_git(git: Git) -> None:
+def refuse_old_git(git: Repository) -> None:
     """Raise `Refused` where git cannot run hooks by themselves, or there is no work tree."""
     said = git.run("version").text
     found = re.search(r"(\d+)\.(\d+)", said)
@@ -77,16 +76,16 @@ def refuse_old_git(git: Git) -> None:
         raise Refused(f"{said} is too old", next="install git 2.36 or newer")
 
 
-def refuse_unfinished(git: Git) -> None:
+def refuse_unfinished(git: Repository) -> None:
     """Raise `Refused` while a merge, rebase, cherry-pick, revert or bisect is in progress."""
     for mark, what, way_out in _UNFINISHED:
-        if (git.folder / mark).exists():
+        if (git.git_dir / mark).exists():
             raise Refused(f"There is {what} in progress", next=way_out)
 
 
-def refuse_locked(git: Git) -> None:
+def refuse_locked(git: Repository) -> None:
     """Raise `Refused` while another git, or a killed one's leftover, locks the index."""
-    lock = git.folder / "index.lock"
+    lock = git.git_dir / "index.lock"
     if lock.exists():
         raise Refused(
             f"The index is locked by {shown(str(lock))}",
@@ -95,7 +94,7 @@ def refuse_locked(git: Git) -> None:
         )
 
 
-def refuse_nameless(git: Git) -> None:
+def refuse_nameless(git: Repository) -> None:
     """Raise `Refused` where git could not say who commits."""
     for who in ("GIT_AUTHOR_IDENT", "GIT_COMMITTER_IDENT"):
         if git.run("var", who, ok=(0, 1, 128)).code:
@@ -105,12 +104,11 @@ def refuse_nameless(git: Git) -> None:
             )
 
 
-def read_status(git: Git) -> Status:
+def read_status(git: Repository) -> Status:
     """The state of the work tree; nothing is written, not even refreshed times."""
     lines = git.run(
         *("status", "--porcelain=v2", "-z", "--untracked-files=normal", "--no-renames"),
         "--ignore-submodules=untracked",
-        env={"GIT_OPTIONAL_LOCKS": "0"},
     ).names
     found: dict[str, list[str]] = {"1": [], "u": [], "s": [], "?": []}
     for line in lines:
@@ -126,30 +124,25 @@ def read_status(git: Git) -> Status:
     return Status(tuple(found["1"]), tuple(found["u"]), tuple(found["s"]), tuple(found["?"]))
 
 
-def hidden_modified(git: Git) -> tuple[str, ...]:
+def hidden_modified(git: Repository) -> tuple[str, ...]:
     """Modified files that `assume-unchanged` or `skip-worktree` keeps out of `git status`.
 
     A check sees them, so a commit that leaves them out would not be what was checked.
     """
-    tags = git.run("ls-files", "-v", "-z").names
-    assumed = [line[2:] for line in tags if line[0].islower()]
-    skipped = [line[2:] for line in tags if line[0] in "Ss"]
-    if git.setting("core.sparseCheckout"):
-        skipped = []  # there the bit means "not on disk"
-    if not assumed and not skipped:
+    hidden = git.hidden()
+    if not hidden:
         return ()
     with tempfile.TemporaryDirectory() as folder:
         index = Path(folder) / "index"
-        shutil.copy2(git.folder / "index", index)
-        for flag, paths in (("--no-assume-unchanged", assumed), ("--no-skip-worktree", skipped)):
-            stdin = b"".join(b"%s\0" % path.encode("utf-8", "surrogateescape") for path in paths)
-            git.run("update-index", flag, "-z", "--stdin", stdin=stdin, index=index)
+        shutil.copy2(git.git_dir / "index", index)
+        for option, paths in hidden.items():
+            git.run("update-index", option, "-z", "--stdin", stdin=joined(paths), index=index)
         git.run("update-index", "-q", "--refresh", index=index, ok=(0, 1))
         differing = set(git.run("diff-files", "--name-only", "-z", index=index).names)
-    return tuple(path for path in (*assumed, *skipped) if path in differing)
+    return tuple(path for paths in hidden.values() for path in paths if path in differing)
 
 
-def _notes(git: Git, status: Status, modified: tuple[str, ...]) -> list[str]:
+def _notes(git: Repository, status: Status, modified: tuple[str, ...]) -> list[str]:
     notes = []
     if modified:
         notes.append(f"Modified files get a commit of their own first: {listed(modified)}.")
@@ -159,6 +152,6 @@ def _notes(git: Git, status: Status, modified: tuple[str, ...]) -> list[str]:
         )
     if git.run("for-each-ref", "--count=1", "refs/replace").out:
         notes.append("Replace refs exist and are not followed.")
-    if (git.common / "info" / "grafts").exists():
+    if (git.common_dir / "info" / "grafts").exists():
         notes.append("A grafts file exists; parents it invents are not the commits' own.")
     return notes

@@ -10,9 +10,9 @@ from pathlib import Path
 from urllib.parse import quote
 
 from rage_plugin.core.model import Base
+from rage_plugin.repository import Repository
 
 from . import objects
-from .git import Git
 
 # These commits are RAGE's notes, not work of a person: no identity and no signature is needed.
 _AUTHOR = {
@@ -33,7 +33,7 @@ def base_ref(run: str) -> str:
     return f"refs/rage/{_part(run)}/base"
 
 
-def pin(git: Git, state: Path, run: str, base: Base) -> None:
+def pin(git: Repository, state: Path, run: str, base: Base) -> None:
     """Keep the base alive against `git gc`; the first base of a run stays."""
     if resolve(git, base_ref(run)):
         return
@@ -44,7 +44,7 @@ def pin(git: Git, state: Path, run: str, base: Base) -> None:
     git.run("update-ref", base_ref(run), commit, "")
 
 
-def keep(git: Git, state: Path, run: str, item: str, tree: str) -> str:
+def keep(git: Repository, state: Path, run: str, item: str, tree: str) -> str:
     """Keep a candidate as a commit on top of HEAD; the ref.
 
     A candidate kept there before stays reachable as the second parent.
@@ -60,12 +60,12 @@ def keep(git: Git, state: Path, run: str, item: str, tree: str) -> str:
     return name
 
 
-def resolve(git: Git, name: str) -> str:
+def resolve(git: Repository, name: str) -> str:
     """The commit a ref points to, empty where there is none."""
     return git.run("rev-parse", "-q", "--verify", f"{name}^{{commit}}", ok=(0, 1)).text
 
 
-def _commit(git: Git, tree: str, parents: Sequence[str], message: str) -> str:
+def _commit(git: Repository, tree: str, parents: Sequence[str], message: str) -> str:
     flags = [part for parent in parents for part in ("-p", parent)]
     text = message.encode("utf-8", "replace")
     return git.run("commit-tree", *flags, tree, stdin=text, env=_AUTHOR).text

@@ -5,20 +5,18 @@ Separate from `commit.py` because it is the only place here that writes files of
 
 from __future__ import annotations
 
-import contextlib
 import os
-import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from rage_plugin.core.errors import RageError
+from rage_plugin.repository import GITLINK, Repository, joined, listed, prune
 
 from . import commit, history, index, message, objects, preflight
-from .git import Git, listed
-from .objects import GITLINK, Changed
+from .objects import Changed
 
 
-def revert(git: Git, run: str, item: str, bad: str, base: str, branch: str) -> str:
+def revert(git: Repository, run: str, item: str, bad: str, base: str, branch: str) -> str:
     """The id of the new commit; `RageError` names the paths that changed since, and stops.
 
     The files follow the commit. Killed in between and called again, it only brings them along.
@@ -35,7 +33,7 @@ def revert(git: Git, run: str, item: str, bad: str, base: str, branch: str) -> s
     head = git.head()
     if (done := history.find_revert(git, run, bad, base)) is not None:
         if head == done.commit:
-            with _index_of(git, told.tree) as private:
+            with index.holding(git, told.tree) as private:
                 held = set(_differing(git, private))
             index.follow(git, back, {})
             _bring_files(git, [c for c in back if c.path not in held], done.tree)
@@ -57,22 +55,22 @@ def revert(git: Git, run: str, item: str, bad: str, base: str, branch: str) -> s
     return made
 
 
-def _parent(git: Git, bad: str) -> str:
+def _parent(git: Repository, bad: str) -> str:
     """The first parent as the commit names it: in a shallow clone rev-parse would say none."""
     header, _, _ = git.run("cat-file", "commit", bad).out.partition(b"\n\n")
     parents = [line[7:] for line in header.split(b"\n") if line.startswith(b"parent ")]
     return parents[0].decode("ascii") if parents else ""
 
 
-def _refuse_changed(git: Git, given: str, back: Sequence[Changed]) -> None:
+def _refuse_changed(git: Repository, given: str, back: Sequence[Changed]) -> None:
     """Raise unless HEAD, the index and the files all still hold what the commit gave."""
     paths = {change.path for change in back}
     now = index.entries(git)
     moved = {c.path for c in objects.changes(git, given, git.tree_of("HEAD"))} & paths
     moved |= {c.path for c in back if now.get(c.path) != c.old}
-    with _index_of(git, given) as private:
+    with index.holding(git, given) as private:
         moved |= set(_differing(git, private)) & paths
-    moved |= {path for path in paths - moved if _in_the_way(git.top, path, back)}
+    moved |= {path for path in paths - moved if _in_the_way(git.root, path, back)}
     if moved:
         raise RageError(
             f"Changed since the commit, so it cannot be taken back: {listed(sorted(moved))}",
@@ -99,14 +97,14 @@ def _in_the_way(top: Path, path: str, back: Sequence[Changed]) -> bool:
     return writing.old is None and os.path.lexists(target)
 
 
-def _without(git: Git, head: str, back: Sequence[Changed]) -> str:
+def _without(git: Repository, head: str, back: Sequence[Changed]) -> str:
     """HEAD's tree with the paths as they were before the commit."""
     ordered = sorted(back, key=lambda change: change.new is not None)  # removals first
     lines = (
         f"{c.new.mode} {c.new.oid}\t{c.path}\0" if c.new else f"0 {'0' * len(head)}\t{c.path}\0"
         for c in ordered
     )
-    with _index_of(git, git.tree_of(head)) as private:
+    with index.holding(git, git.tree_of(head)) as private:
         git.run(
             *("update-index", "--add", "--replace", "-z", "--index-info"),
             stdin=os.fsencode("".join(lines)),
@@ -115,42 +113,22 @@ def _without(git: Git, head: str, back: Sequence[Changed]) -> str:
         return git.run("write-tree", index=private).text
 
 
-def _bring_files(git: Git, back: Sequence[Changed], tree: str) -> None:
+def _bring_files(git: Repository, back: Sequence[Changed], tree: str) -> None:
     """Write the files of these paths as `tree` has them; a submodule's content is its own."""
     files = [c for c in back if GITLINK not in {e.mode for e in (c.old, c.new) if e}]
     for change in files:
         if change.new is None:
-            (git.top / change.path).unlink(missing_ok=True)
-            _prune(git.top, change.path)
-    written = [c for c in files if c.new and not _in_the_way(git.top, c.path, back)]
-    with _index_of(git, tree) as private:
+            (git.root / change.path).unlink(missing_ok=True)
+            prune(git.root, change.path)
+    written = [c for c in files if c.new and not _in_the_way(git.root, c.path, back)]
+    with index.holding(git, tree) as private:
         git.run(
             *("checkout-index", "--force", "-z", "--stdin"),
-            stdin=b"".join(os.fsencode(c.path) + b"\0" for c in written),
+            stdin=joined([c.path for c in written]),
             index=private,
         )
     git.run("update-index", "-q", "--refresh", ok=(0, 1, 128))
 
 
-def _prune(top: Path, path: str) -> None:
-    for parent in (top / path).parents:
-        if parent == top:
-            return
-        try:
-            parent.rmdir()
-        except OSError:  # something else is in it
-            return
-
-
-@contextlib.contextmanager
-def _index_of(git: Git, tree: str) -> Iterator[Path]:
-    """A private index that holds `tree`, with the times of the files that match it."""
-    with tempfile.TemporaryDirectory(prefix="rage-") as folder:
-        private = Path(folder) / "index"
-        git.run("-c", "core.sparseCheckout=false", "read-tree", tree, index=private)
-        git.run("update-index", "-q", "--refresh", index=private, ok=(0, 1))
-        yield private
-
-
-def _differing(git: Git, private: Path) -> list[str]:
+def _differing(git: Repository, private: Path) -> list[str]:
     return git.run("diff-files", "--name-only", "-z", index=private).names

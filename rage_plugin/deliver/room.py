@@ -10,10 +10,10 @@ from pathlib import Path
 from rage_plugin.core.config import GitConfig
 from rage_plugin.core.errors import Refused
 from rage_plugin.core.model import Base, Item
+from rage_plugin.repository import LIMIT_S, Repository
 
 from . import branch, history, index, message, objects, preflight, refs, revert, snapshot
 from .commit import Wanted, exclusive, make, refuse_moved
-from .git import LIMIT_S, Git
 
 
 class DeliverRoom:
@@ -26,7 +26,7 @@ class DeliverRoom:
     def __init__(
         self, workspace: Path, state: Path, config: GitConfig, limit_s: float = LIMIT_S
     ) -> None:
-        self._git = Git(workspace, limit_s)
+        self._git = Repository(workspace, limit_s)
         self._state = state
         self._config = config
 

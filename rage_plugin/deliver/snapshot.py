@@ -5,16 +5,14 @@ Separate because it is the only commit that holds something nobody checked, and 
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Sequence
-from pathlib import Path
+
+from rage_plugin.repository import Repository, joined, listed
 
 from . import commit, index, message, preflight
-from .git import Git, listed
 
 
-def take(git: Git, run: str, branch: str) -> str:
+def take(git: Repository, run: str, branch: str) -> str:
     """Commit every modified tracked file as it is on disk; a line about it, or empty."""
     modified = preflight.read_status(git).modified + preflight.hidden_modified(git)
     if not modified:
@@ -36,19 +34,16 @@ def take(git: Git, run: str, branch: str) -> str:
     return f"Commit {made[:12]} holds what was modified: {listed(modified)}."
 
 
-def _tree(git: Git, head: str, modified: Sequence[str]) -> str:
+def _tree(git: Repository, head: str, modified: Sequence[str]) -> str:
     """HEAD's tree with these paths as they are on disk, or gone where the index lacks them."""
     tracked = set(git.run("ls-files", "-z").names)
     there = [path for path in modified if path in tracked]
     gone = [path for path in modified if path not in tracked]
-    with tempfile.TemporaryDirectory(prefix="rage-") as folder:
-        private = Path(folder) / "index"
-        git.run("-c", "core.sparseCheckout=false", "read-tree", git.tree_of(head), index=private)
+    with index.holding(git, git.tree_of(head)) as private:
         for mode, paths in (("--force-remove", gone), ("--remove", there)):
-            stdin = b"".join(os.fsencode(path) + b"\0" for path in paths)
             git.run(
                 *("update-index", "--add", "--replace", mode, "-z", "--stdin"),
-                stdin=stdin,
+                stdin=joined(paths),
                 index=private,
             )
         return git.run("write-tree", index=private).text

@@ -115,7 +115,7 @@ def _only_this_git(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 def make(tmp_path: Path) -> Callable[..., Repo]:
     """Make a repository on branch `work`; options are for `git init`."""
 
-    def make_one(*options: str, name: str = "ein Päck\nchen", branch: str = "work") -> Repo:
+    def make_one(*options: str, name: str = "ein: Päck\nchen", branch: str = "work") -> Repo:
         path = tmp_path / name
         subprocess.run(
             ["git", "init", "-q", "-b", branch, *options, str(path)], check=True, env=os.environ

@@ -273,7 +273,8 @@ def test_settings_of_a_person(repo: Repo, settings: dict[str, str]) -> None:
     commit = repo.room.commit(RUN, an_item(title="Für Ü"), base, tree, "", "verified")
     assert repo.git("rev-parse", "HEAD^{tree}") == tree
     assert repo.room.find(RUN, "5") == commit
-    assert "Für Ü" in repo.git("cat-file", "commit", commit)
+    log = ["-c", "i18n.logOutputEncoding=UTF-8", "log", "-1", "--no-show-signature"]
+    assert repo.git(*log, "--format=%s") == "Für Ü (#5)"
     assert repo.status() == ""
 
 

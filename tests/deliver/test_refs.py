@@ -97,6 +97,6 @@ def test_two_ids_never_share_a_ref(one: str, other: str) -> None:
 
 
 def test_encoded_ids_are_legal_refs() -> None:
-    for code in range(0x250):
+    for code in range(0x100):
         name = ref("r", chr(code))
         assert subprocess.run(["git", "check-ref-format", name], check=False).returncode == 0, name
