@@ -29,6 +29,7 @@ NOT_RUN = {
     r"rage chat$": "waits for a person; `chat` is run with a pipe elsewhere",
     r"rage completion\b.*>>": "writes into a person's own files",
     r"rage (accept|reject)\b": "needs an unverified item; test_scripts.py has one",
+    r".*> result\.json$": "test_scripts.py runs it and compares what it prints",
     r".*python -m docs\.make_reference$": "writes the reference; test_reference.py compares it",
 }
 """Lines that are not run, by pattern, each with the reason."""
