@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import unicodedata
 from collections.abc import Mapping
 from typing import Protocol, TextIO
@@ -68,38 +69,59 @@ class Terminal:
         """`· name  argument` on one line."""
         self.end_text()
         shown = next((v for v in args.values() if isinstance(v, str)), "")
-        self._line(f"  · {name}  {_clip(shown)}".rstrip())
+        self._line(f"  · {name}  {_clip(shown)}".rstrip(), _DIM)
 
     def result(self, status: str, text: str) -> None:
         """Only what did not go well is worth a line."""
         if status != "ok":
-            self._line(f"    {status}: {_clip(text)}")
+            self._line(f"    {status}: {_clip(text)}", _YELLOW)
 
     def say(self, text: str) -> None:
         """The whole text, on lines of its own."""
         self.end_text()
         if text:
-            self._answers.write(printable(text) + "\n")
+            shown = "\n".join(_marked(line, self._answers) for line in printable(text).split("\n"))
+            self._answers.write(shown + "\n")
             self._answers.flush()
 
     def note(self, line: str) -> None:
         """One line, marked so that it cannot be mistaken for the model's words."""
         self.end_text()
-        self._line(f"  ! {_clip(line, 500)}")
+        self._line(f"  ! {_clip(line, 500)}", _YELLOW)
 
     def progress(self, line: str) -> None:
         """One line, marked as RAGE's."""
         self.end_text()
-        self._line(f"  » {_clip(line, 200)}")
+        self._line(f"  » {_clip(line, 200)}", _CYAN)
 
-    def _line(self, text: str) -> None:
-        self._out.write(text + "\n")
+    def _line(self, text: str, style: str = "") -> None:
+        self._out.write(_painted(text, style, self._out) + "\n")
         self._out.flush()
 
 
 def printable(text: str) -> str:
     """The text without characters that steer a terminal; newline and tab stay."""
     return "".join(c for c in text if c in "\n\t" or unicodedata.category(c) not in _STEERING)
+
+
+_BOLD, _DIM, _RED, _GREEN, _YELLOW, _CYAN = "1", "2", "31", "32", "33", "36"
+_MARKS = {"✓": _GREEN, "✗": _RED, "?": _YELLOW, "R": _BOLD}
+"""The first character of a report's line, and how the line is shown; R begins `RAGE run`."""
+
+
+def _painted(text: str, style: str, stream: TextIO) -> str:
+    """The text in a style, where a person sees it and did not say NO_COLOR (no-color.org)."""
+    plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
+    if not (style and text and stream.isatty()) or plain:
+        return text
+    return f"\x1b[{style}m{text}\x1b[0m"
+
+
+def _marked(line: str, stream: TextIO) -> str:
+    """A line of a report, coloured by its mark."""
+    words = line.split(None, 1)
+    known = len(words) == 2 and (words[0] in _MARKS or words[0] == "RAGE")
+    return _painted(line, _MARKS[words[0][0]] if known else "", stream)
 
 
 _STEERING = frozenset({"Cc", "Cf", "Cs"})

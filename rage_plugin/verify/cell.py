@@ -52,6 +52,24 @@ class _Plan:
     targets: tuple[str, ...]
 
 
+CELLS = {
+    "target": "gate on the candidate",
+    "base": "before the item",
+    "red": "new tests on the old code",
+    "regression": "old tests on the candidate",
+    "green": "candidate",
+}
+"""What a person is told while a cell runs."""
+
+
+def _told(cell: Cell) -> str:
+    """What a cell showed, for a progress line."""
+    record = cell.record
+    whole = cell.verdict in (Verdict.PASS, Verdict.FAIL) and cell.per_test
+    counts = f"{record.passed} passed, {record.failed} failed"
+    return f"{counts if whole else cell.verdict.replace('_', ' ')} ({record.seconds:.1f} s)"
+
+
 class Cells:
     """Runs cells; the one place that turns a process's end into a verdict."""
 
@@ -135,7 +153,8 @@ class Cells:
         known = self._cache.get(key)
         if known is not None:
             return replace(known, record=replace(known.record, cell=name))
-        self._progress(f"{name}: running {command.name}")
+        what = f"{CELLS.get(name, name)}: {command.name}"
+        self._progress(f"{what} …")
         view = ViewSpec(
             tree=tree,
             current=current,
@@ -147,7 +166,7 @@ class Cells:
             shown = self._shown(plan, Path(private))
         cell = self._cell(record, shown, repeat)
         self._cache.put(key, cell)
-        self._progress(f"{name}: {command.name} {cell.verdict.value.replace('_', ' ')}")
+        self._progress(f"{what} {_told(cell)}")
         return cell
 
     def _shown(self, plan: _Plan, private: Path) -> Shown:
