@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,10 +21,9 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from rage_plugin.core.errors import RageError
+from rage_plugin.repository import Entry, GitFailed, GitTimeout, Repository, listed, shown
 
 from . import history, index, objects, preflight
-from .git import Git, GitFailed, GitTimeout, listed, shown
-from .objects import Entry
 
 KEPT = "The branch, the index and the checked tree are as they were"
 LOCK_S = 60.0
@@ -52,9 +50,9 @@ class Wanted:
 
 
 @contextlib.contextmanager
-def exclusive(git: Git) -> Iterator[None]:
+def exclusive(git: Repository) -> Iterator[None]:
     """Hold the repository against other RAGE processes; `RageError` after a minute."""
-    folder = git.common / "rage"
+    folder = git.common_dir / "rage"
     folder.mkdir(exist_ok=True)
     lock = FileLock(str(folder / "deliver.lock"), timeout=LOCK_S)
     try:
@@ -71,7 +69,7 @@ def exclusive(git: Git) -> Iterator[None]:
         lock.release()
 
 
-def refuse_moved(git: Git, expected: str, tree: str) -> None:
+def refuse_moved(git: Repository, expected: str, tree: str) -> None:
     """Raise `RageError` unless HEAD is the expected commit and holds the expected tree."""
     preflight.refuse_unfinished(git)
     preflight.refuse_locked(git)
@@ -90,7 +88,7 @@ def refuse_moved(git: Git, expected: str, tree: str) -> None:
         )
 
 
-def make(git: Git, wanted: Wanted) -> str:
+def make(git: Repository, wanted: Wanted) -> str:
     """Make the commit, move the branch to it and bring the person's index up to date; its id."""
     before = git.tree_of(wanted.parent)
     commit = _checked(git, wanted)
@@ -113,12 +111,10 @@ def make(git: Git, wanted: Wanted) -> str:
     return commit
 
 
-def _checked(git: Git, wanted: Wanted) -> str:
+def _checked(git: Repository, wanted: Wanted) -> str:
     """The commit object, compared with what was wanted; no ref points to it yet."""
-    with tempfile.TemporaryDirectory(prefix="rage-") as folder:
-        private, text = Path(folder) / "index", Path(folder) / "COMMIT_EDITMSG"
-        git.run("-c", "core.sparseCheckout=false", "read-tree", wanted.tree, index=private)
-        git.run("update-index", "-q", "--refresh", index=private, ok=(0, 1))
+    with index.holding(git, wanted.tree) as private:
+        text = private.with_name("COMMIT_EDITMSG")
         text.write_text(wanted.message, "utf-8")
         for hook in wanted.hooks:
             arguments = {"prepare-commit-msg": [str(text), "message"], "commit-msg": [str(text)]}
@@ -138,7 +134,9 @@ def _checked(git: Git, wanted: Wanted) -> str:
     return commit
 
 
-def _run_hook(git: Git, private: Path, tree: str, hook: str, arguments: Sequence[str]) -> None:
+def _run_hook(
+    git: Repository, private: Path, tree: str, hook: str, arguments: Sequence[str]
+) -> None:
     result = git.run_as_person(
         *("hook", "run", "--ignore-missing", hook, "--", *arguments),
         env={"GIT_INDEX_FILE": str(private)},
@@ -164,7 +162,7 @@ def _run_hook(git: Git, private: Path, tree: str, hook: str, arguments: Sequence
         )
 
 
-def _write(git: Git, wanted: Wanted, text: Path) -> str:
+def _write(git: Repository, wanted: Wanted, text: Path) -> str:
     # commit-tree signs when told to, and does not read commit.gpgSign itself.
     sign = ["-S"] if git.setting("commit.gpgSign") else []
     parent = ["-p", wanted.parent] if wanted.parent else []
