@@ -136,7 +136,8 @@ def lines(data: Report) -> str:
             ("not machine-checked", item["criteria_not_checked"]),
         ):
             if values:
-                out.append(f"      {label}: {'; '.join(values[:5])}")
+                more = f" (+{len(values) - 3} more)" if len(values) > 3 else ""
+                out.append(f"      {label}: {'; '.join(values[:3])}{more}")
         if item["next"]:
             out.append(f"      next: {item['next']}")
     turns = data["iterations"]
