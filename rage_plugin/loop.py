@@ -136,6 +136,8 @@ def _tick(parts: Parts, run: str, turn: Turn | None, tokens: int, progress: Prog
     journal = _Journal(parts, run, state.run.version)
     if state.run.status is not RunStatus.ACTIVE:
         return Ticked(state, None)
+    if (elsewhere := _elsewhere(parts, state.run)) is not None:
+        return _paused(parts, journal, state, PauseReason.WORKSPACE_MOVED, elsewhere)
     try:
         walk = Walk(state, _observe(parts, state, turn, tokens))
     except RageError as error:
@@ -180,6 +182,22 @@ def _tick(parts: Parts, run: str, turn: Turn | None, tokens: int, progress: Prog
     journal.flush(walk.seen.now)
     journal.tell(state)
     return Ticked(state, text)
+
+
+def _elsewhere(parts: Parts, run: Run) -> RageError | None:
+    """The error of a workspace that is not on the run's branch.
+
+    What lies there belongs to that branch or to another worktree: it is nobody's candidate, and
+    must be neither judged nor committed nor taken back.
+    """
+    on = parts.deliver.branch()
+    if on == run.branch:
+        return None
+    return RageError(
+        f"This workspace is on {on or 'a detached HEAD'}, and the run works on {run.branch}",
+        kept="Files and commits are as they are",
+        next=f"git switch {run.branch}, then /rage resume; or /rage stop",
+    )
 
 
 def _observe(parts: Parts, state: RunState, turn: Turn | None, tokens: int) -> Seen:
@@ -252,6 +270,8 @@ def _commit(parts: Parts, walk: Walk, journal: _Journal, step: Commit, progress:
     key = f"{state.run.id}:{item.id}:commit:{item.tree}"
     commit = ""
     if not step.empty and parts.config.git.commit:
+        if (elsewhere := _elsewhere(parts, state.run)) is not None:
+            raise elsewhere
         if not walk.counted and walk.seen.turn:
             walk = _record(walk, journal, Record(count_turn(walk), edge=False, counts=True))
         intent = facts.intended(walk.state, "commit", key, now)
