@@ -27,10 +27,10 @@ from .hookspecs import PROJECT, ExtensionSpec
 from .loop import Parts
 from .packet import PacketRoom, known_values
 from .profile import load_profile
+from .repository import Repository
 from .review import WorkspaceSurvey
 from .store import RunStore, open_store
 from .verify import VerifyRoom
-from .verify.git import Repository, discover
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,22 +67,23 @@ def open_workspace(folder: str) -> Workspace:
 
     Raises `RageError` without a repository, with an unreadable profile or a damaged database.
     """
-    repository = discover(Path(folder))
+    repository = Repository(Path(folder))
+    root = repository.root  # asked first: without files to work on nothing is made
     state = state_folder(repository)
-    config = load_profile(repository.root)
+    config = load_profile(root)
     extensions = extension_manager()
     store = open_store(state / "rage.db")
     count, exact = tokens.counter()
     parts = Parts(
         workspace=str(repository.common_dir),
-        root=str(repository.root),
+        root=str(root),
         config=config,
         store=store,
-        backlog=BacklogRoom(repository.root, config.sources, extensions),
-        verifier=VerifyRoom(repository.root, state, config, extensions),
-        deliver=DeliverRoom(repository.root, state, config.git),
+        backlog=BacklogRoom(root, config.sources, extensions),
+        verifier=VerifyRoom(root, state, config, extensions),
+        deliver=DeliverRoom(root, state, config.git),
         packets=PacketRoom(config.packet, known=known_values(os.environ)),
-        survey=WorkspaceSurvey(repository.root),
+        survey=WorkspaceSurvey(root),
         clock=WallClock(),
         sink=_sinks(extensions, state),
     )
@@ -142,7 +143,7 @@ def make_wish(workspace: Workspace, text: str) -> None:
 def take_wish(folder: str) -> str | None:
     """The command that a shell left for this workspace, once."""
     try:
-        path = discover(Path(folder)).common_dir / "rage" / "wish.json"
+        path = Repository(Path(folder)).common_dir / "rage" / "wish.json"
         text = str(json.loads(path.read_text("utf-8"))["text"])
         path.unlink()
     except (RageError, OSError, ValueError, KeyError):
@@ -173,7 +174,7 @@ def record_refusal(folder: str, what: str) -> None:
 def log_fault(folder: str, text: str) -> str:
     """Keep a traceback beside the state, else in the user's state folder; the log's path."""
     try:
-        state = state_folder(discover(Path(folder)))
+        state = state_folder(Repository(Path(folder)))
     except RageError:
         state = Path(active_flag()).parent
         state.mkdir(parents=True, exist_ok=True)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 from collections.abc import Sequence
 from pathlib import Path
+
+from rage_plugin.repository import Repository
 
 INSTRUCTIONS = ("AGENTS.md", "CLAUDE.md", "CONTRIBUTING.md", ".github/CONTRIBUTING.md")
 
@@ -15,14 +15,15 @@ class WorkspaceSurvey:
 
     def __init__(self, root: Path) -> None:
         self._root = root
+        self._git = Repository(root)
 
     def review(self, item: str, gates: Sequence[str]) -> dict[str, object]:
         """Everything F009 asks for that git and the work tree can tell."""
-        status = self._git("status", "--porcelain", "-z", "--untracked-files=no").split("\0")
-        dirty = [line[3:] for line in status if line]
+        command = ("status", "--porcelain", "-z", "--untracked-files=no", "--no-renames")
+        dirty = [line[3:] for line in self._git.run(*command).names]
         return {
-            "head": self._git("rev-parse", "-q", "--verify", "HEAD").strip(),
-            "branch": self._git("symbolic-ref", "-q", "--short", "HEAD").strip(),
+            "head": self._git.head(),
+            "branch": self._git.run("symbolic-ref", "-q", "--short", "HEAD", ok=(0, 1)).text,
             "dirty": dirty[:10],
             "dirty_count": len(dirty),
             "instructions": list(self.pointers()),
@@ -36,25 +37,16 @@ class WorkspaceSurvey:
         return [name for name in INSTRUCTIONS if (self._root / name).is_file()]
 
     def _branches(self, item: str) -> list[str]:
-        names = self._git("for-each-ref", "--format=%(refname:short)", "refs/heads", "refs/remotes")
-        return [n for n in names.splitlines() if _names(n, item)][:10]
+        names = self._refs("refname:short", "refs/heads", "refs/remotes")
+        return [name for name in names if _names(name, item)][:10]
 
     def _prior(self, item: str) -> list[str]:
         """Refs under which earlier runs kept a failed candidate of this item."""
-        refs = self._git("for-each-ref", "--format=%(refname)", "refs/rage")
-        return [r for r in refs.splitlines() if r.rsplit("/", 1)[-1] == item][:10]
+        refs = self._refs("refname", "refs/rage")
+        return [ref for ref in refs if ref.rsplit("/", 1)[-1] == item][:10]
 
-    def _git(self, *args: str) -> str:
-        env = {k: v for k, v in os.environ.items() if not k.startswith("GIT_")}
-        done = subprocess.run(
-            ["git", "--no-optional-locks", *args],
-            cwd=self._root,
-            env=env,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            check=False,
-        )
-        return done.stdout.decode("utf-8", "surrogateescape") if done.returncode == 0 else ""
+    def _refs(self, field: str, *below: str) -> list[str]:
+        return self._git.run("for-each-ref", f"--format=%({field})", *below).text.split("\n")
 
 
 def _names(branch: str, item: str) -> bool:

@@ -13,14 +13,12 @@ import shutil
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cached_property
 from pathlib import Path
 
 from filelock import FileLock
 
 from rage_plugin.core.errors import RageError
-
-from . import git
+from rage_plugin.repository import GitFailed, Repository, Result, joined, quoted
 
 NEVER_IN_A_TREE = (
     *(".venv/", "venv/", "node_modules/", "bower_components/", ".direnv/", ".pixi/"),
@@ -39,7 +37,7 @@ class NoHash(RageError):
 class Private:
     """The private index of one work tree, and the private object store of its repository."""
 
-    def __init__(self, place: git.Repository, state: Path) -> None:
+    def __init__(self, place: Repository, state: Path) -> None:
         self.place = place
         self._stores = state / "trees" / "objects"
         key = hashlib.sha256(os.fsencode(place.git_dir)).hexdigest()[:16]
@@ -62,10 +60,10 @@ class Private:
         check, and neither it nor a cache may become part of a candidate. `.gitignore` can still
         say `!venv/`, since it has the last word.
         """
-        ask = ["config", "--type=path", "--get", "core.excludesFile"]
-        try:
-            own = Path(os.fsdecode(git.call(ask, self.place.root)).rstrip("\n"))
-        except git.GitFailed:
+        ask = ("config", "--type=path", "--get", "core.excludesFile")
+        if named := self.place.run(*ask, ok=(0, 1, 128)).text:
+            own = self.place.root / named
+        else:
             home = os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config"
             own = Path(home) / "git" / "ignore"
         try:
@@ -83,41 +81,39 @@ class Private:
         """Variables with which git sees the private store beside the user's."""
         return {
             "GIT_OBJECT_DIRECTORY": str(self.objects),
-            "GIT_ALTERNATE_OBJECT_DIRECTORIES": git.quoted(self.place.common_dir / "objects"),
+            "GIT_ALTERNATE_OBJECT_DIRECTORIES": quoted(self.place.common_dir / "objects"),
         }
 
     def git(
         self,
-        args: Sequence[str],
-        extra: Mapping[str, str] | None = None,
-        stdin: bytes = b"",
-        cwd: Path | None = None,
-    ) -> bytes:
-        """stdout of git in the work tree, with the private store; raises `GitFailed`."""
+        *args: str,
+        stdin: bytes | None = None,
+        index: Path | None = None,
+        env: Mapping[str, str] | None = None,
+        ok: Sequence[int] = (0,),
+    ) -> Result:
+        """`Repository.run` with the private store; raises `GitFailed`."""
         # Some calls read the index for no reason, and with it touch a shared one.
-        env = {"GIT_INDEX_FILE": str(self.folder / "none"), **self.environment(), **(extra or {})}
-        excludes = ["-c", f"core.excludesFile={self._excludes}"]
-        return git.call([*excludes, *args], cwd or self.place.root, extra=env, stdin=stdin)
-
-    def text(self, args: Sequence[str], extra: Mapping[str, str] | None = None) -> str:
-        """stdout as one stripped line."""
-        return os.fsdecode(self.git(args, extra)).strip()
+        index = index or self.folder / "none"
+        env = {**self.environment(), **(env or {})}
+        excludes = ("-c", f"core.excludesFile={self._excludes}")
+        return self.place.run(*excludes, *args, stdin=stdin, index=index, env=env, ok=ok)
 
     # --- indexes ---
 
     @contextmanager
-    def temporary_index(self, tree: str) -> Iterator[dict[str, str]]:
+    def temporary_index(self, tree: str) -> Iterator[Path]:
         """An index of its own that holds `tree`."""
         with tempfile.TemporaryDirectory(dir=self.folder) as folder:
-            index = {"GIT_INDEX_FILE": str(Path(folder) / "index")}
-            self.git(["-c", "core.sparseCheckout=false", "read-tree", tree], index)
+            index = Path(folder) / "index"
+            self.git("-c", "core.sparseCheckout=false", "read-tree", tree, index=index)
             yield index
 
     @contextmanager
-    def user_index(self) -> Iterator[dict[str, str]]:
+    def user_index(self) -> Iterator[Path]:
         """The user's index, for reading."""
         with self._shared_index_kept():
-            yield {"GIT_INDEX_FILE": str(self.place.git_dir / "index")}
+            yield self.place.git_dir / "index"
 
     @contextmanager
     def _shared_index_kept(self) -> Iterator[None]:
@@ -137,12 +133,12 @@ class Private:
             Path(f"{self._index}.lock").unlink(missing_ok=True)
             try:
                 return self._add_and_write(exclude)
-            except (git.GitFailed, OSError):
+            except (GitFailed, OSError):
                 # An object that the copied index names may be gone (a prune): copy it afresh.
                 self._copied.unlink(missing_ok=True)
             try:
                 return self._add_and_write(exclude)
-            except (git.GitFailed, OSError) as error:
+            except (GitFailed, OSError) as error:
                 self._copied.unlink(missing_ok=True)
                 raise NoHash(
                     f"The workspace could not be hashed: {getattr(error, 'what', error)}",
@@ -152,13 +148,13 @@ class Private:
 
     def _add_and_write(self, exclude: Sequence[str]) -> str:
         self._follow_user_index()
-        index = {"GIT_INDEX_FILE": str(self._index)}
-        self.git([*self._excluding(exclude), "add", "--all", "--", "."], index)
+        self.git(*self._excluding(exclude), "add", "--all", "--", ".", index=self._index)
         if exclude:
             # What was staged by hand, and the few names that no ignore file can hold.
-            drop = ["update-index", "--force-remove", "-z", "--stdin"]
-            self.git(drop, index, stdin=git.join([p.rstrip("/") for p in exclude]))
-        return self.text(["write-tree"], index)
+            drop = ("update-index", "--force-remove", "-z", "--stdin")
+            paths = joined([path.rstrip("/") for path in exclude])
+            self.git(*drop, stdin=paths, index=self._index)
+        return self.git("write-tree", index=self._index).text
 
     def _excluding(self, exclude: Sequence[str]) -> list[str]:
         """Options with which `git add` does not even read what is to be dropped.
@@ -170,19 +166,9 @@ class Private:
             return []
         patterns = [re.sub(r"([\\*?\[ ])", r"\\\1", path) for path in exclude]
         file = self.folder / "exclude"
-        file.write_bytes(self._global_excludes + os.fsencode("".join(f"/{p}\n" for p in patterns)))
+        lines = os.fsencode("".join(f"/{pattern}\n" for pattern in patterns))
+        file.write_bytes(self._excludes.read_bytes() + b"\n" + lines)
         return ["-c", f"core.excludesFile={file}"]
-
-    @cached_property
-    def _global_excludes(self) -> bytes:
-        """The ignore file of the person, which the option takes the place of."""
-        try:
-            path = self.text(["config", "--type=path", "--get", "core.excludesFile"])
-        except git.GitFailed:
-            config = os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config"
-            path = str(Path(config) / "git" / "ignore")
-        file = self.place.root / path
-        return file.read_bytes().rstrip(b"\n") + b"\n" if file.is_file() else b""
 
     def _follow_user_index(self) -> None:
         """Make the private index a copy of the user's whenever that one was written."""
@@ -208,32 +194,20 @@ class Private:
 
     def _clear_hidden_bits(self) -> None:
         """Look again at files that `git update-index` was told not to look at."""
-        index = {"GIT_INDEX_FILE": str(self._index)}
-        tags = git.split(self.git(["ls-files", "-v", "-z"], index))
-        assumed = [line[2:] for line in tags if line[0].islower()]
-        skipped = [line[2:] for line in tags if line[0] in "Ss"]
-        if self._config("core.sparseCheckout") == "true":
-            skipped = []  # there the bit means "not on disk", and the index knows the content
-        for flag, paths in (("--no-assume-unchanged", assumed), ("--no-skip-worktree", skipped)):
-            if paths:
-                self.git(["update-index", flag, "-z", "--stdin"], index, stdin=git.join(paths))
-
-    def _config(self, name: str) -> str:
-        try:
-            return self.text(["config", "--type=bool", "--get", name])
-        except git.GitFailed:
-            return ""
+        for option, paths in self.place.hidden(self._index).items():
+            command = ("update-index", option, "-z", "--stdin")
+            self.git(*command, stdin=joined(paths), index=self._index)
 
     # --- the store ---
 
     def publish(self, tree: str) -> None:
         """Copy what the user's object store lacks of `tree` into it, for a commit to hold."""
-        git.call(["unpack-objects", "-q"], self.place.root, stdin=self._pack([tree]))
+        self.place.run("unpack-objects", "-q", stdin=self._pack([tree]))
 
     def _pack(self, trees: Sequence[str]) -> bytes:
         """A pack of what these trees have in the private store alone."""
-        command = ["pack-objects", "--revs", "--local", "--stdout", "--quiet"]
-        return self.git(command, stdin="".join(f"{tree}\n" for tree in trees).encode())
+        command = ("pack-objects", "--revs", "--local", "--stdout", "--quiet")
+        return self.git(*command, stdin="".join(f"{tree}\n" for tree in trees).encode()).out
 
     def store_bytes(self) -> int:
         """Size of the private object store in bytes."""
@@ -252,7 +226,8 @@ class Private:
         with FileLock(self.folder / "lock"):
             pack = self._pack(keep)
             fresh = Path(tempfile.mkdtemp(dir=self._stores, prefix="new-"))
-            self.git(["unpack-objects", "-q"], {"GIT_OBJECT_DIRECTORY": str(fresh)}, stdin=pack)
+            place = {"GIT_OBJECT_DIRECTORY": str(fresh)}
+            self.git("unpack-objects", "-q", stdin=pack, env=place)
             # One rename makes it the newest; a kill before it loses nothing.
             fresh.rename(self._stores / f"{int(old.name) + 1:08d}")
             # Every private index may name objects that are gone now.

@@ -27,7 +27,6 @@ from rage_plugin.core.model import (
 )
 from rage_plugin.core.ports import Progress
 
-from . import git
 from .cell import Cells
 from .cosmetic import cosmetic
 from .detect import detect, nothing_detected
@@ -254,10 +253,7 @@ class VerifyRoom:
         return {p: mark for p, mark in found.items() if PurePosixPath(p).name not in _HARMLESS}
 
     def _head(self) -> str:
-        try:
-            return git.call(["rev-parse", "--verify", "HEAD"], self._trees.root).decode().strip()
-        except git.GitFailed:
-            return ""
+        return self._trees.place.head()
 
     def _opened(self, run: str) -> Path:
         if not run or "/" in run or run.startswith("."):

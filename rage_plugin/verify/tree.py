@@ -13,15 +13,14 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple
 
 from rage_plugin.core.errors import RageError
 from rage_plugin.core.model import Change
+from rage_plugin.repository import GITLINK, Entry, GitFailed, Repository, joined, prune
 
-from . import git
 from .private import STORE_LIMIT, NoHash, Private
 
-__all__ = ["Entry", "NoHash", "Trees", "prune", "real_parents", "rebuilt"]
+__all__ = ["Entry", "NoHash", "Trees", "real_parents", "rebuilt"]
 
 # Content that tools rebuild: neither evidence of a change nor worth a walk.
 CACHES = frozenset(
@@ -33,15 +32,6 @@ CACHES = frozenset(
 )
 DEPENDENCIES = frozenset({".venv", "venv", "node_modules", "bower_components", ".direnv", ".pixi"})
 
-GITLINK = "160000"
-
-
-class Entry(NamedTuple):
-    """One path of a tree: git's mode (e.g. `100755`) and the object's id."""
-
-    mode: str
-    oid: str
-
 
 class Trees:
     """The trees of one workspace; `state` is the folder beside `rage.db`.
@@ -50,6 +40,8 @@ class Trees:
     undecodable bytes as surrogates (`os.fsdecode`).
     """
 
+    place: Repository
+    """The repository itself, for what is no tree."""
     root: Path
     """Top level of the work tree (real path)."""
     git_dir: Path
@@ -61,7 +53,7 @@ class Trees:
 
     def __init__(self, workspace: Path, state: Path) -> None:
         """Open the repository that `workspace` (any folder inside it) belongs to."""
-        place = git.discover(workspace)
+        self.place = place = Repository(workspace)
         self.root, self.git_dir, self.common_dir = place.root, place.git_dir, place.common_dir
         self.state = state.resolve()
         self._private = Private(place, self.state)
@@ -71,30 +63,29 @@ class Trees:
 
     def head_tree(self) -> str:
         """The tree of HEAD; the empty tree on an unborn branch."""
+        ask = self._private.git
         try:
-            return self._private.text(["rev-parse", "--verify", "--quiet", "HEAD^{tree}"])
-        except git.GitFailed:
-            branch = self._private.text(["symbolic-ref", "--quiet", "HEAD"])
-            listed = self._private.text(["for-each-ref", "--format=%(refname)", branch])
-            if branch in listed.split():
+            return ask("rev-parse", "--verify", "--quiet", "HEAD^{tree}").text
+        except GitFailed:
+            branch = ask("symbolic-ref", "--quiet", "HEAD").text
+            if branch in ask("for-each-ref", "--format=%(refname)", branch).text.split("\n"):
                 raise  # the branch exists, so its tree is unreadable, not absent
             return self.empty_tree
 
     @cached_property
     def empty_tree(self) -> str:
         """The tree without any path, in this repository's hash."""
-        return self._private.text(["hash-object", "-t", "tree", "-w", "--stdin"])
+        return self._private.git("hash-object", "-t", "tree", "-w", "--stdin").text
 
     def untracked(self) -> tuple[str, ...]:
         """Files that are neither ignored nor tracked now, sorted."""
-        with self._private.user_index() as extra:
-            out = self._private.git(["ls-files", "-z", "--others", "--exclude-standard"], extra)
-        return tuple(sorted(git.split(out)))
+        command = ("ls-files", "-z", "--others", "--exclude-standard")
+        with self._private.user_index() as index:
+            return tuple(sorted(self._private.git(*command, index=index).names))
 
     def changes(self, a: str, b: str) -> tuple[Change, ...]:
         """What leads from tree `a` to tree `b`: no renames, sorted by path."""
-        out = self._private.git(["diff-tree", "-r", "-z", "--raw", "--no-renames", a, b])
-        fields = git.split(out)
+        fields = self._private.git("diff-tree", "-r", "-z", "--raw", "--no-renames", a, b).names
         pairs = zip(fields[::2], fields[1::2], strict=True)
         found = (Change(status=meta.split(" ")[4][0], path=path) for meta, path in pairs)
         return tuple(sorted(found, key=lambda change: change.path))
@@ -103,7 +94,7 @@ class Trees:
         """Mode and object of every path of a tree."""
         if tree not in self._entries:
             found = {}
-            for line in git.split(self._private.git(["ls-tree", "-r", "-z", "--full-tree", tree])):
+            for line in self._private.git("ls-tree", "-r", "-z", "--full-tree", tree).names:
                 meta, path = line.split("\t", 1)
                 mode, _, oid = meta.split(" ")
                 found[path] = Entry(mode, oid)
@@ -119,17 +110,17 @@ class Trees:
         Line ends and the like change the size; a file with a filter is taken to differ.
         """
         differing = set()
-        listed = self._private.git(["ls-tree", "-r", "-l", "-z", "--full-tree", tree])
-        for line in git.split(listed):
+        for line in self._private.git("ls-tree", "-r", "-l", "-z", "--full-tree", tree).names:
             meta, path = line.split("\t", 1)
             if path in sizes and meta.split()[3] != str(sizes[path]):
                 differing.add(path)
         known = [path for path in self.entries(tree) if path in sizes]
-        command = ["check-attr", "-z", "--stdin", "filter"]
-        fields = self._private.git(command, stdin=git.join(known)).split(b"\0")
-        for path, value in zip(fields[::3], fields[2::3], strict=False):
+        fields = self._private.git(
+            *("check-attr", "-z", "--stdin", "filter"), stdin=joined(known)
+        ).out.split(b"\0")  # a value may be empty
+        for name, value in zip(fields[::3], fields[2::3], strict=False):
             if value not in (b"unspecified", b"unset"):
-                differing.add(os.fsdecode(path))
+                differing.add(os.fsdecode(name))
         return sorted(differing)
 
     def paths(self, tree: str) -> tuple[str, ...]:
@@ -145,7 +136,7 @@ class Trees:
         entries = self.entries(tree)
         wanted = [p for p in paths if p in entries and entries[p].mode != GITLINK]
         asked = "".join(f"{entries[p].oid}\n" for p in wanted).encode()
-        out = self._private.git(["cat-file", "--batch"], stdin=asked) if wanted else b""
+        out = self._private.git("cat-file", "--batch", stdin=asked).out if wanted else b""
         found, at = {}, 0
         for path in wanted:
             head, _, _ = out[at : at + 200].partition(b"\n")
@@ -170,9 +161,9 @@ class Trees:
 
     def ignored(self) -> tuple[str, ...]:
         """What git ignores, whole folders as one path that ends with `/`, sorted."""
-        command = ["ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory"]
-        with self._private.user_index() as extra:
-            return tuple(sorted(git.split(self._private.git(command, extra))))
+        command = ("ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory")
+        with self._private.user_index() as index:
+            return tuple(sorted(self._private.git(*command, index=index).names))
 
     def ignored_files(self) -> tuple[str, ...]:
         """Git-ignored files one by one, without dependency folders and caches, sorted."""
@@ -213,9 +204,10 @@ class Trees:
                 added.append(f"{entry.mode} {entry.oid}\t{path}\0")
         with self._private.temporary_index(base) as index:
             # Removals first, so that a file can take the place of a folder and the reverse.
-            command = ["update-index", "--add", "--replace", "-z", "--index-info"]
-            self._private.git(command, index, stdin=os.fsencode("".join([*removed, *added])))
-            return self._private.text(["write-tree"], index)
+            command = ("update-index", "--add", "--replace", "-z", "--index-info")
+            lines = os.fsencode("".join([*removed, *added]))
+            self._private.git(*command, stdin=lines, index=index)
+            return self._private.git("write-tree", index=index).text
 
     def write_delta(
         self, current: str, wanted: str, into: Path
@@ -237,8 +229,8 @@ class Trees:
             with self._private.temporary_index(wanted) as index:
                 # An empty work tree, so that .gitattributes come from `wanted` and not from disk.
                 place = {"GIT_DIR": str(self.git_dir), "GIT_WORK_TREE": str(into)}
-                command = ["checkout-index", "--force", "-z", "--stdin"]
-                self._private.git(command, index | place, stdin=git.join(written), cwd=into)
+                command = ("-C", str(into), "checkout-index", "--force", "-z", "--stdin")
+                self._private.git(*command, stdin=joined(written), index=index, env=place)
         return written, removed
 
     def restore(self, current: str, wanted: str) -> tuple[str, ...]:
@@ -290,9 +282,9 @@ class Trees:
         if not present:
             return {}
         with self._private.temporary_index(tree) as index:
-            command = ["update-index", "--add", "--replace", "-z", "--stdin"]
-            self._private.git(command, index, stdin=git.join(present))
-            listed = git.split(self._private.git(["ls-files", "--stage", "-z"], index))
+            command = ("update-index", "--add", "--replace", "-z", "--stdin")
+            self._private.git(*command, stdin=joined(present), index=index)
+            listed = self._private.git("ls-files", "--stage", "-z", index=index).names
         found, wanted = {}, set(present)
         for line in listed:
             meta, path = line.split("\t", 1)
@@ -337,14 +329,3 @@ def real_parents(root: Path, path: str) -> bool:
         if not stat.S_ISDIR(mode):
             return False
     return True
-
-
-def prune(root: Path, path: str) -> None:
-    """Remove the folders above `path` that are empty now, up to `root`."""
-    for parent in (root / path).parents:
-        if parent == root:
-            return
-        try:
-            parent.rmdir()
-        except OSError:
-            return

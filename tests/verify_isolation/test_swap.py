@@ -37,7 +37,9 @@ CHANGES = {"os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.utime", "os.chm
 
 def hook(event, args):
     global count
-    if event in CHANGES or (event == "open" and isinstance(args[1], str) and "w" in args[1]):
+    written = event == "open" and isinstance(args[1], str) and "w" in args[1]
+    # What git is asked and answers lies in nameless files elsewhere.
+    if event in CHANGES or (written and str(args[0]).startswith(root)):
         count += 1
         if count == int(fatal):
             os.kill(os.getpid(), signal.SIGKILL)

@@ -12,7 +12,6 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from rage_plugin.verify import git
 from rage_plugin.verify.tree import Trees
 
 _FOLDERS = ("hooks", "info")
@@ -61,18 +60,18 @@ def put_back(trees: Trees, before: GitState) -> list[str]:
 
 def _put_refs_back(trees: Trees, before: dict[str, str]) -> list[str]:
     """Where other worktrees exist, their branches may move by right: only this one's go back."""
-    now = _refs(trees)
+    now, run = _refs(trees), trees.place.run
     differing = sorted(r for r in {*before, *now} if before.get(r) != now.get(r))
     if (trees.common_dir / "worktrees").is_dir():
         head = (trees.git_dir / "HEAD").read_text().removeprefix("ref: ").strip()
         differing = [ref for ref in differing if ref == head]
     for ref in differing:
         if found := now.get(ref):
-            git.call(["update-ref", f"refs/rage-found/{found}", found], trees.root)
+            run("update-ref", f"refs/rage-found/{found}", found)
         if ref in before:
-            git.call(["update-ref", "--no-deref", ref, before[ref]], trees.root)
+            run("update-ref", "--no-deref", ref, before[ref])
         else:
-            git.call(["update-ref", "--no-deref", "-d", ref], trees.root)
+            run("update-ref", "--no-deref", "-d", ref)
     return differing
 
 
@@ -98,6 +97,6 @@ def _same(copy: Path, path: Path) -> bool:
 
 
 def _refs(trees: Trees) -> dict[str, str]:
-    listed = git.call(["for-each-ref", "--format=%(refname) %(objectname)"], trees.root)
-    pairs = (line.rsplit(" ", 1) for line in os.fsdecode(listed).splitlines())
+    listed = trees.place.run("for-each-ref", "--format=%(refname) %(objectname)").text
+    pairs = (line.rsplit(" ", 1) for line in listed.split("\n") if line)
     return {ref: oid for ref, oid in pairs if not ref.startswith(_SKIPPED_PREFIXES)}

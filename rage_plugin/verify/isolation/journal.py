@@ -13,7 +13,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from rage_plugin.verify.tree import CACHES, Trees, prune, real_parents
+from rage_plugin.repository import prune
+from rage_plugin.verify.tree import CACHES, Trees, real_parents
 
 from . import gitguard, manifest, stage
 from .manifest import Manifest

@@ -17,7 +17,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from rage_plugin.verify import git
+from rage_plugin.repository import quoted
 from rage_plugin.verify.command import Completed
 from rage_plugin.verify.tree import DEPENDENCIES, Trees
 
@@ -127,6 +127,4 @@ def _copy_git(trees: Trees, target: Path) -> None:
     info = target / "objects" / "info"
     info.mkdir(parents=True)
     lenders = (trees.common_dir / "objects", trees.objects)
-    (info / "alternates").write_bytes(
-        os.fsencode("".join(f"{git.quoted(path)}\n" for path in lenders))
-    )
+    (info / "alternates").write_bytes(os.fsencode("".join(f"{quoted(path)}\n" for path in lenders)))
