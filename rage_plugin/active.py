@@ -7,6 +7,7 @@ the person sees one line, and the host gets a neutral result. Only the guard fai
 from __future__ import annotations
 
 import traceback
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -98,18 +99,25 @@ class ActiveHooks:
                 idle = session.calls() - self._calls.get(key, 0)
                 room.accounting.idle(session.id, idle, room.parts.clock.now())
             self.bound[key] = Bound(state.run.id, room, session)
-            raise_flag(state.run.id)
+            self._flag(raise_flag, state.run.id)
             if not self._manager.is_registered(self):
                 self._manager.register(self)
 
     def _release(self, state: RunState) -> None:
-        lower_flag(state.run.id)
+        self._flag(lower_flag, state.run.id)
         for key in [k for k, b in self.bound.items() if b.run == state.run.id]:
             session = self.bound.pop(key).session
             # From here on the calls of this chat are idle ones again.
             self._calls[key] = session.calls() if session.calls else 0
         if not self.bound and self._manager.is_registered(self):
             self._manager.unregister(self)
+
+    def _flag(self, edit: Callable[[str], None], run: str) -> None:
+        """Without the flag the hosts that look for it stay idle; this session's run goes on."""
+        try:
+            edit(run)
+        except RageError as error:
+            self._plugin.progress(error.line())
 
     def _correction(self, bound: Bound, text: str) -> None:
         state = control.correct(bound.room.parts, text)

@@ -7,6 +7,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def active_flag() -> str:
@@ -21,25 +25,38 @@ def raised() -> bool:
 
 
 def raise_flag(name: str) -> None:
-    """Say that a run, or a wish, of this user is there."""
+    """Say that a run, or a wish, of this user is there; `RageError` where that cannot be said."""
     _edit(lambda names: names | {name})
 
 
 def lower_flag(name: str) -> None:
-    """Say that it is not any more; the file goes with the last one."""
+    """Say that it is not any more; the file goes with the last one. `RageError` like above."""
     _edit(lambda names: names - {name})
 
 
 def _edit(change: Callable[[frozenset[str]], frozenset[str]]) -> None:
     from pathlib import Path  # noqa: PLC0415
 
-    from filelock import FileLock  # noqa: PLC0415
+    from .core.errors import RageError  # noqa: PLC0415
 
     path = Path(active_flag())
+    try:
+        _rewrite(path, change)
+    except OSError as error:
+        raise RageError(
+            f"{path} cannot be written ({error.strerror or error}): "
+            "a host that looks for it does not see this run",
+            next="set XDG_STATE_HOME to a folder that can be written",
+        ) from error
+
+
+def _rewrite(path: Path, change: Callable[[frozenset[str]], frozenset[str]]) -> None:
+    from filelock import FileLock  # noqa: PLC0415
+
     path.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(f"{path}.lock"):
         try:
-            names = frozenset(path.read_text("utf-8").split())
+            names = frozenset(path.read_text("utf-8", "replace").split())
         except FileNotFoundError:
             names = frozenset()
         wanted = change(names)

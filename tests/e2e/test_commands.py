@@ -260,3 +260,15 @@ def test_the_list_of_files_in_a_new_clone_is_what_was_checked(project: Project) 
     )
     assert "100755" in project.git("ls-tree", "HEAD", "tool.sh")
     assert set(project.git("ls-tree", "-r", "--name-only", "HEAD").split()) == {*FILES, "tool.sh"}
+
+
+def test_a_run_goes_on_where_the_users_state_folder_cannot_be_written(project: Project) -> None:
+    """A container's HOME is often nobody's: the flag is for other hosts, the run needs none."""
+    (project.home / "state").write_text("a file where the folder would be", "utf-8")
+    result = project.run([reply("", FIX), reply("Done.")])
+    assert (result.code, result.data["status"]) == (0, "done"), result.err
+    assert "set XDG_STATE_HOME" in result.err
+    assert project.rage("status").returncode == 0
+    wish = project.rage("start", "#5")
+    assert wish.returncode == 1
+    assert "set XDG_STATE_HOME" in wish.stderr
