@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from .core.errors import RageError
+    from .core.errors import RageError, Refused
+    from .core.model import ItemSpec
     from .hookspecs import (
         Allow,
+        BacklogSource,
         Block,
         Continue,
         ExtensionSpec,
@@ -28,13 +30,16 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Allow",
+    "BacklogSource",
     "Block",
     "Continue",
     "ExtensionSpec",
     "HostSpec",
+    "ItemSpec",
     "ModelRequest",
     "RageError",
     "RagePlugin",
+    "Refused",
     "Reply",
     "Session",
     "Stop",
@@ -46,20 +51,21 @@ __all__ = [
 ]
 
 
+_HOME = {
+    "RagePlugin": "plugin",
+    "RageError": "core.errors",
+    "Refused": "core.errors",
+    "ItemSpec": "core.model",
+}
+"""Names that are not in `hookspecs`, and their modules."""
+
+
 def __getattr__(name: str) -> object:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    if name == "RagePlugin":
-        from .plugin import RagePlugin  # noqa: PLC0415
+    from importlib import import_module  # noqa: PLC0415
 
-        return RagePlugin
-    if name == "RageError":
-        from .core.errors import RageError  # noqa: PLC0415
-
-        return RageError
-    from . import hookspecs  # noqa: PLC0415
-
-    return getattr(hookspecs, name)
+    return getattr(import_module(f".{_HOME.get(name, 'hookspecs')}", __name__), name)
 
 
 def __dir__() -> list[str]:

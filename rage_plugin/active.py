@@ -267,7 +267,14 @@ class ActiveHooks:
         key = room.parts.workspace
         run = room.store.active_run(key) or room.store.last_run(key)
         if run is None:
-            return {"run": "", "status": "none", "reason": control.NO_RUN, "items": []}
+            return {
+                "run": None,
+                "status": "none",
+                "reason": control.NO_RUN,
+                "items": [],
+                "tokens": 0,
+                "head": "",
+            }
         return dict(report.report(room.store, run.id))
 
     def close(self) -> None:

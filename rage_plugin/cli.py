@@ -17,12 +17,21 @@ from typing import Any, NoReturn
 import click
 
 from . import __version__
-from .commands import VERBS, Command, parse_words
+from .commands import VERBS, Command, help_text, parse_words
 from .core.errors import RageError, Refused, UsageError
 from .hookspecs import Session
 
 DONE, REFUSED, USAGE, FAULT, PERSON, INTERRUPTED = 0, 1, 2, 3, 4, 130
 """Exit codes (F155): done; failed or refused; usage; internal fault; needs a person; interrupt."""
+NO_REPORT: dict[str, object] = {
+    "run": None,
+    "status": "none",
+    "reason": "",
+    "items": [],
+    "tokens": 0,
+    "head": "",
+}
+"""What `--json` prints where there is no run to report."""
 HELP = {v.name: v for v in VERBS}
 EXAMPLES = {
     "run": 'rage run "#5" --model gpt-5-mini',
@@ -229,6 +238,11 @@ def reject(item: str, why: str, workspace: str, as_json: bool) -> None:
     _answer(["reject", item, "--why", why], workspace, as_json)
 
 
+@rage.command(name="help", cls=Examples, help=HELP["help"].does)
+def help_() -> None:
+    click.echo(help_text("rage "))
+
+
 def host_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """What a host needs to be run from here."""
     for option in (
@@ -264,7 +278,12 @@ def run(
     words = _start_words((), budget, max_iterations, items, snapshot)
     parse_words(["start", *target, *words])
     _refuse_tools("run", workspace)
-    made = _host(host)(workspace, model)
+    try:
+        made = _host(host)(workspace, model)
+    except RageError as error:
+        if as_json:
+            click.echo(json.dumps({**NO_REPORT, "status": "failed", "reason": error.line()}))
+        raise
     sys.exit(made.run(" ".join(target), words, as_json=as_json))
 
 

@@ -102,6 +102,7 @@ def accept(parts: loop.Parts, item_id: str) -> RunState:
             "state": ItemState.DONE,
             "verification": Verification.PASS,
             "origin": Origin.PERSON,
+            "reason": "a person accepted it",
             "next": "",
         }
         data = {"why": f"A person accepted {item_id}", "tree": item.tree, "commit": item.commit}
@@ -192,7 +193,7 @@ def _write(
             continue
         after = parts.store.load(run)
         for event in new:
-            if event.kind.startswith("run_"):
+            if event.kind.startswith(("run_", "item_")):
                 parts.sink(after, event.kind)
         return after
     raise StaleWrite("The run is being written to all the time", next="try again")

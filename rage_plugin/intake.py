@@ -40,7 +40,8 @@ def start(parts: loop.Parts, session: Session, command: Command, run: str, holde
     parts.verifier.preflight()
     specs = parts.backlog.resolve(command.target)
     parts.verifier.check_targets([t for s in specs for t in s.gates])
-    todo = [s for s in specs if not s.closed]
+    done = delivered(parts, specs)
+    todo = [s for s in specs if s.id not in done]
     title = parts.backlog.title(command.target)
     if not todo:
         return _nothing(parts, session, command, run, title)
@@ -65,6 +66,22 @@ def start(parts: loop.Parts, session: Session, command: Command, run: str, holde
     return Started(state, "\n".join([*lines, *[n for n in notes if n]]), brief)
 
 
+def delivered(parts: loop.Parts, specs: Sequence[ItemSpec]) -> frozenset[str]:
+    """Ids of items that an earlier run finished, as the database and HEAD's history agree.
+
+    The backlog's own files are edited by nobody, so this is how RAGE knows. An item whose criteria
+    or gates were changed since is work again.
+    """
+    wanted = {s.id: facts.item_from(s, "", 0) for s in specs}
+    found: set[str] = set()
+    for item in parts.store.finished(parts.workspace):
+        now = wanted.get(item.id)
+        same = now and (now.criteria_hash, now.gates) == (item.criteria_hash, item.gates)
+        if same and item.id not in found and parts.deliver.holds(item.run, item.id, item.commit):
+            found.add(item.id)
+    return frozenset(found)
+
+
 class PlannedItem(TypedDict):
     """One item of a plan."""
 
@@ -74,7 +91,8 @@ class PlannedItem(TypedDict):
     depends_on: list[str]
     criteria: list[str]
     gates: list[str]
-    closed: bool
+    done: bool
+    """An earlier run finished it, so `start` leaves it out."""
 
 
 class Plan(TypedDict):
@@ -93,6 +111,7 @@ class Plan(TypedDict):
 def plan(parts: loop.Parts, command: Command) -> Plan:
     """What `start` would do: no model call, nothing written (F158)."""
     specs = parts.backlog.resolve(command.target)
+    done = delivered(parts, specs)
     checks: list[dict[str, object]] = []
     problem = ""
     try:
@@ -115,7 +134,7 @@ def plan(parts: loop.Parts, command: Command) -> Plan:
                 "depends_on": list(s.depends_on),
                 "criteria": list(s.criteria),
                 "gates": list(s.gates),
-                "closed": s.closed,
+                "done": s.id in done,
             }
             for s in specs
         ],
@@ -133,7 +152,7 @@ def plan_lines(data: Plan) -> str:
     for number, item in enumerate(data["items"], 1):
         gates = ", ".join(item["gates"]) or "none of its own: a test must be red before"
         after = f", after {', '.join(item['depends_on'])}" if item["depends_on"] else ""
-        word = " (closed)" if item["closed"] else ""
+        word = " (done already)" if item["done"] else ""
         out.append(f"  {number}. {item['id']} {item['title']}{word}{after}")
         out.append(f"     {len(item['criteria'])} criteria; gate: {gates}")
     for check in data["checks"]:
@@ -169,7 +188,7 @@ def _nothing(
 ) -> Started:
     now = parts.clock.now()
     state, events = _first(parts, session, command, run, "", title, "", Base("", ""), [])
-    done = facts.finished(state, "Nothing to do: every item of the target is closed", now)
+    done = facts.finished(state, "Nothing to do: every item of the target is closed or done", now)
     parts.store.append(run, 0, [*events, done], now)
     return Started(apply(state, done), done.why, None)
 

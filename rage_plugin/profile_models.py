@@ -217,10 +217,10 @@ class GitModel(_Model):
 class PacketModel(_Model):
     """`packet`"""
 
-    tokens: Annotated[int, Field(ge=50, le=200)] = Field(
+    tokens: Annotated[int, Field(ge=100, le=200)] = Field(
         default=_PACKET.tokens, description="Cap of the packet in every model call, in tokens."
     )
-    brief_tokens: Annotated[int, Field(ge=100, le=1_500)] = Field(
+    brief_tokens: Annotated[int, Field(ge=500, le=1_500)] = Field(
         default=_PACKET.brief_tokens, description="Cap of the brief that begins an item, in tokens."
     )
 

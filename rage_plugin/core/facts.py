@@ -381,11 +381,11 @@ def resumed(state: RunState, session: tuple[str, str], holder: str, now: float) 
 
 def person(state: RunState, item_id: str, values: Mapping[str, Scalar], row: Evidence) -> Event:
     """A person's word on an item (`accept`, `reject`), bound to the item's tree."""
-    to = values.get("state")
-    if to is not None:
-        check_item_edge(state.items[item_id].state, ItemState(str(to)))
+    to = ItemState(str(values["state"]))
+    check_item_edge(state.items[item_id].state, to)
     puts = (_put_evidence(row), _put_item(state.run.id, item_id, values))
-    return Event("person", str(json.loads(row.data).get("why", "")), puts, (row.id,))
+    kind = "item_done" if to is ItemState.DONE else "item_failed"
+    return Event(kind, str(json.loads(row.data).get("why", "")), puts, (row.id,))
 
 
 def limits_changed(state: RunState, limits: str, why: str) -> Event:

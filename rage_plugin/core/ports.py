@@ -57,6 +57,10 @@ class Store(Protocol):
 
     def evidence(self, run: str, item: str | None = None) -> Sequence[Evidence]: ...
 
+    def finished(self, workspace: str) -> Sequence[Item]:
+        """Items that any run of the workspace brought to DONE with a commit, newest run first."""
+        ...
+
     def estimate(self, workspace: str) -> str:
         """What an item cost so far in this workspace, or that it is unknown."""
         ...
@@ -163,6 +167,10 @@ class Deliver(Protocol):
 
     def find(self, run: str, item: str) -> str:
         """The commit on HEAD that carries this run's and item's trailers, else empty."""
+        ...
+
+    def holds(self, run: str, item: str, commit: str) -> bool:
+        """Whether what a run committed for an item is part of HEAD's history."""
         ...
 
     def commit(

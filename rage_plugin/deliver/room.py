@@ -63,6 +63,16 @@ class DeliverRoom:
         told = history.find(self._git, run, item, self._base(run))
         return told.commit if told else ""
 
+    def holds(self, run: str, item: str, commit: str) -> bool:
+        """Whether what a run committed for an item is part of HEAD's history.
+
+        By the commit itself, or by its trailers where it was rewritten since (a rebase, a squash).
+        """
+        if not self._git.head():
+            return False
+        part = ("merge-base", "--is-ancestor", commit, "HEAD")
+        return self._git.run(*part, ok=(0, 1, 128)).code == 0 or bool(self.find(run, item))
+
     def commit(
         self, run: str, item: Item, base: Base, tree: str, evidence: str, status: str
     ) -> str:

@@ -18,7 +18,7 @@ FILE = "events.jsonl"
 """In the folder that the run names as `state_folder`."""
 
 # An item is done once and a run ends once. A run may pause twice for the same reason.
-_ONCE = frozenset({"item_done", "run_ended"})
+_ONCE = frozenset({"item_done", "run_done", "run_stopped"})
 
 
 class JsonlSink:

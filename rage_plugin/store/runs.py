@@ -17,6 +17,7 @@ from . import audit, ledger, write_path
 from .db import Db
 
 _RUN_COLUMNS = ", ".join(f.name for f in fields(Run))
+_ITEM_COLUMNS = ", ".join(f'i."{f.name}"' for f in fields(Item))
 _CHECK_COLUMNS = ", ".join(f.name for f in fields(CheckRecord))
 _DIRECTIVES = 20
 _AVOID = 20
@@ -109,6 +110,16 @@ class RunStore:
         """The outbox row of an external effect, looked up before the effect is repeated."""
         found = self._rows("SELECT * FROM outbox WHERE key = ?", (key,))
         return found[0] if found else None
+
+    def finished(self, workspace: str) -> Sequence[Item]:
+        """Items that any run of the workspace brought to DONE with a commit, newest run first."""
+        found = self._rows(
+            f"SELECT {_ITEM_COLUMNS} FROM items i JOIN runs r ON r.id = i.run"  # noqa: S608
+            " WHERE r.workspace = ? AND i.state = 'DONE' AND i.\"commit\" <> ''"
+            " ORDER BY r.started_at DESC, i.position",
+            (workspace,),
+        )
+        return [typed_row(Item, row) for row in found]
 
     def estimate(self, workspace: str) -> str:
         """What an item cost here so far, by the median of those that are done, or unknown."""

@@ -209,6 +209,36 @@ def test_nothing_to_do_is_a_success(project: Project) -> None:
     assert (result.code, result.data["status"]) == (0, "done")
 
 
+def test_what_an_earlier_run_finished_is_not_worked_again(project: Project) -> None:
+    """DESIGN: done is derived from the database and HEAD; the backlog's files are edited by nobody."""
+    first = project.run([reply("", FIX), reply("Fixed.")])
+    again = project.run([reply("Hm.")])
+    assert (again.code, again.data["status"], again.data["items"]) == (0, "done", [])
+    assert json.loads(project.rage("plan", "#5", "--json").stdout)["items"][0]["done"] is True
+    project.git("switch", "-q", "main")
+    assert json.loads(project.rage("plan", "#5", "--json").stdout)["items"][0]["done"] is False
+    project.git("merge", "-q", "--no-ff", first.data["branch"])
+    assert project.run([reply("Hm.")]).data["status"] == "done"
+    project.write({"backlog/5-sums.md": ITEM + "- [ ] and floats too\n"})
+    project.commit("more is wanted")
+    assert json.loads(project.rage("plan", "#5", "--json").stdout)["items"][0]["done"] is False
+
+
+def test_a_model_that_cannot_be_used_is_one_object_too(project: Project) -> None:
+    """Contract for scripts: one JSON object also where nothing could begin."""
+    done = project.rage("run", "#5", "--model", "script:/no/such/file.json", "--json")
+    assert done.returncode == 1
+    assert json.loads(done.stdout)["status"] == "failed"
+    assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_help_in_a_shell(project: Project) -> None:
+    """The same verbs as in the chat, help among them."""
+    done = project.rage("help")
+    assert done.returncode == 0
+    assert "rage start" in done.stdout and "/rage" not in done.stdout
+
+
 def test_the_same_answer_from_any_folder_and_worktree(project: Project) -> None:
     """F146: any cwd inside the workspace and any of its worktrees."""
     project.run([reply("Hm.")])
