@@ -39,7 +39,8 @@ def run(host: Host, target: str, options: Sequence[str], *, as_json: bool) -> in
     finally:
         host.close()
     if as_json:
-        print(json.dumps(result, ensure_ascii=False))
+        # ASCII: a name that is not UTF-8, or a terminal that is not, must not cost the result.
+        print(json.dumps(result))
     return code
 
 

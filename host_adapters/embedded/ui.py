@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import unicodedata
 from collections.abc import Mapping
@@ -43,20 +44,22 @@ class Ui(Protocol):
 class Terminal:
     """Plain lines on one stream. Control characters of a model or a tool are not passed on."""
 
-    def __init__(self, out: TextIO, answers: TextIO | None = None) -> None:
-        """`answers` takes what RAGE says where it must not be mixed with the progress."""
+    def __init__(self, out: TextIO | None, answers: TextIO | None = None) -> None:
+        """`answers` takes what RAGE says where it must not be mixed with the progress.
+
+        None is a stream that the caller closed, as Python gives it.
+        """
         self._out = out
         self._answers = answers or out
         self._open = False
 
-    def move(self, out: TextIO, answers: TextIO) -> None:
+    def move(self, out: TextIO | None, answers: TextIO | None) -> None:
         """Write to other streams from now on; `rage run` keeps standard output for its result."""
         self._out, self._answers = out, answers
 
     def text(self, piece: str) -> None:
         """Written at once, without waiting for the end of a line."""
-        self._out.write(printable(piece))
-        self._out.flush()
+        _write(self._out, printable(piece))
         self._open = self._open if not piece else not piece.endswith("\n")
 
     def end_text(self) -> None:
@@ -81,8 +84,7 @@ class Terminal:
         self.end_text()
         if text:
             shown = "\n".join(_marked(line, self._answers) for line in printable(text).split("\n"))
-            self._answers.write(shown + "\n")
-            self._answers.flush()
+            _write(self._answers, shown + "\n")
 
     def note(self, line: str) -> None:
         """One line, marked so that it cannot be mistaken for the model's words."""
@@ -95,8 +97,16 @@ class Terminal:
         self._line(f"  » {_clip(line, 200)}", _CYAN)
 
     def _line(self, text: str, style: str = "") -> None:
-        self._out.write(_painted(text, style, self._out) + "\n")
-        self._out.flush()
+        _write(self._out, _painted(text, style, self._out) + "\n")
+
+
+def _write(stream: TextIO | None, text: str) -> None:
+    """Write at once. A reader that went away misses lines, and what is worked on goes on."""
+    if stream is None:
+        return
+    with contextlib.suppress(OSError):
+        stream.write(text)
+        stream.flush()
 
 
 def printable(text: str) -> str:
@@ -109,15 +119,15 @@ _MARKS = {"✓": _GREEN, "✗": _RED, "?": _YELLOW, "R": _BOLD}
 """The first character of a report's line, and how the line is shown; R begins `RAGE run`."""
 
 
-def _painted(text: str, style: str, stream: TextIO) -> str:
+def _painted(text: str, style: str, stream: TextIO | None) -> str:
     """The text in a style, where a person sees it and did not say NO_COLOR (no-color.org)."""
     plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
-    if not (style and text and stream.isatty()) or plain:
+    if not (style and text and stream and stream.isatty()) or plain:
         return text
     return f"\x1b[{style}m{text}\x1b[0m"
 
 
-def _marked(line: str, stream: TextIO) -> str:
+def _marked(line: str, stream: TextIO | None) -> str:
     """A line of a report, coloured by its mark."""
     words = line.split(None, 1)
     known = len(words) == 2 and (words[0] in _MARKS or words[0] == "RAGE")
