@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
+from .signals import Ending, as_interrupt, no_more
+
 if TYPE_CHECKING:
     from .host import Host
 
@@ -13,18 +15,20 @@ EXIT = frozenset({"/exit", "/quit"})
 
 
 def chat(host: Host) -> int:
-    """Read, work, read again; ends at `/exit`, Ctrl-D or the end of the pipe."""
+    """Read, work, read again; ends at `/exit`, Ctrl-D, the end of the pipe, SIGTERM or SIGHUP."""
     terminal = sys.stdin.isatty() and sys.stdout.isatty()
     if terminal:
         import readline  # noqa: F401, PLC0415 - line editing and recall for input()
-    host.hooks.session_start()
+    ending = as_interrupt()
     try:
-        while (line := _read(terminal)) is not None and line.strip() not in EXIT:
+        host.hooks.session_start()
+        while (line := _read(terminal, ending)) is not None and line.strip() not in EXIT:
             if line.strip():
                 _send(host, line)
     finally:
+        no_more()
         host.close()
-    return 0
+    return 128 + ending.signum if ending.signum else 0
 
 
 def _send(host: Host, line: str) -> None:
@@ -34,9 +38,9 @@ def _send(host: Host, line: str) -> None:
         host.ui.note("interrupted")
 
 
-def _read(terminal: bool) -> str | None:
+def _read(terminal: bool, ending: Ending) -> str | None:
     """The next line without its end, None when there is none; Ctrl-C clears the line."""
-    while True:
+    while not ending.signum:
         try:
             if terminal:
                 return input(PROMPT)
@@ -48,3 +52,4 @@ def _read(terminal: bool) -> str | None:
             print()
             continue
         return line.rstrip("\r\n") if line else None
+    return None
