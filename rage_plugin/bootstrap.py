@@ -19,6 +19,7 @@ import pluggy
 from . import telemetry, tokens
 from .accounting import Accounting
 from .backlog import BacklogRoom
+from .core.config import ProjectConfig
 from .core.errors import RageError
 from .core.model import RunState
 from .deliver import DeliverRoom
@@ -62,15 +63,16 @@ class WallClock:
         return time.time()
 
 
-def open_workspace(folder: str) -> Workspace:
+def open_workspace(folder: str, config: ProjectConfig | None = None) -> Workspace:
     """Open the rooms of the repository that a folder lies in.
 
-    Raises `RageError` without a repository, with an unreadable profile or a damaged database.
+    A `config` stands in for the repository's profile, which is then not read. Raises `RageError`
+    without a repository, with an unreadable profile or a damaged database.
     """
     repository = Repository(Path(folder))
     root = repository.root  # asked first: without files to work on nothing is made
     state = state_folder(repository)
-    config = load_profile(root)
+    config = config or load_profile(root)
     extensions = extension_manager()
     store = open_store(state / "rage.db")
     count, exact = tokens.counter()

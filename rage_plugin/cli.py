@@ -32,6 +32,8 @@ NO_REPORT: dict[str, object] = {
     "head": "",
 }
 """What `--json` prints where there is no run to report."""
+UNCONFIGURED = frozenset({"status", "report", "context", "pause", "stop"})
+"""Verbs that need no profile: a person can say them whatever an agent made of `rage.yaml`."""
 HELP = {v.name: v for v in VERBS}
 EXAMPLES = {
     "run": 'rage run "#5" --model gpt-5-mini',
@@ -87,13 +89,31 @@ def _answer(words: list[str], workspace: str, as_json: bool) -> None:
         return
     from . import bootstrap  # noqa: PLC0415
     from .answers import answer  # noqa: PLC0415
+    from .core.config import ProjectConfig  # noqa: PLC0415
 
-    room = bootstrap.open_workspace(workspace)
+    config = ProjectConfig() if command.verb in UNCONFIGURED else None
+    room = bootstrap.open_workspace(workspace, config)
     try:
         result = answer(room, _shell(workspace), command, _progress)
     finally:
         room.close()
-    click.echo(json.dumps(dict(result.data), ensure_ascii=False) if as_json else result.text)
+    _say(json.dumps(dict(result.data)) if as_json else result.text)
+
+
+def _say(text: str) -> None:
+    """Write an answer to standard output."""
+    try:
+        click.echo(text)
+    except BrokenPipeError:
+        raise  # the reader has read enough: click ends quietly
+    except OSError as error:
+        # Python tries once more when it ends, and would make an exit code of its own of it.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        raise RageError(
+            f"The answer cannot be written to standard output: {error.strerror}",
+            kept="What it tells is recorded",
+            next="rage report",
+        ) from error
 
 
 def _refuse_tools(verb: str, workspace: str) -> None:
@@ -130,7 +150,7 @@ def _wish(command: Command, words: list[str], workspace: str, as_json: bool) -> 
         room.close()
     hint = f'rage run "{command.target}"' if command.target else "rage run TARGET"
     text = f"Recorded. Your host takes it up with its next message; or drive it here: {hint}"
-    click.echo(json.dumps({"recorded": words}) if as_json else text)
+    _say(json.dumps({"recorded": words}) if as_json else text)
 
 
 def _shell(workspace: str) -> Session:

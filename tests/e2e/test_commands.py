@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -302,3 +304,30 @@ def test_a_run_goes_on_where_the_users_state_folder_cannot_be_written(project: P
     wish = project.rage("start", "#5")
     assert wish.returncode == 1
     assert "set XDG_STATE_HOME" in wish.stderr
+
+
+def test_a_person_can_stop_a_run_whatever_became_of_the_profile(project: Project) -> None:
+    """An agent that breaks `rage.yaml` takes nobody's word away."""
+    project.run([reply("Hm.")])
+    project.write({"rage.yaml": "limits: [}"})
+    for verb in ("status", "report", "context"):
+        assert project.rage(verb).returncode == 0
+    refused = project.rage("plan", "#5")
+    assert (refused.returncode, refused.stderr.count("\n")) == (1, 1)
+    assert json.loads(project.rage("stop", "--json").stdout)["status"] == "stopped"
+
+
+def test_an_answer_that_cannot_be_written_is_one_line(project: Project) -> None:
+    """A full disk under the answer is not a fault inside RAGE."""
+    with Path("/dev/full").open("w", encoding="utf-8") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "rage_plugin", "plan", "#5", "--json"],
+            cwd=project.root,
+            env={**ENVIRONMENT, "HOME": str(project.home)},
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert done.returncode == 1
+    assert done.stderr.startswith("The answer cannot be written to standard output: No space left")
