@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from . import loop
 from .core import facts
-from .core.errors import Refused, StaleWrite
+from .core.errors import Refused
 from .core.events import Event, Scalar
 from .core.fold import apply
 from .core.model import (
@@ -180,20 +180,4 @@ def _waiting(state: RunState, item_id: str) -> Item:
 def _write(
     parts: loop.Parts, run: str, events: Callable[[RunState, float], list[Event]]
 ) -> RunState:
-    """Decide on what holds now and write; decide again when somebody wrote first."""
-    for _ in range(50):
-        state = parts.store.load(run)
-        now = parts.clock.now()
-        new = events(state, now)
-        if not new:
-            return state
-        try:
-            parts.store.append(run, state.run.version, new, now)
-        except StaleWrite:
-            continue
-        after = parts.store.load(run)
-        for event in new:
-            if event.kind.startswith(("run_", "item_")):
-                parts.sink(after, event.kind)
-        return after
-    raise StaleWrite("The run is being written to all the time", next="try again")
+    return loop.write(parts, run, lambda state: events(state, parts.clock.now()))

@@ -55,6 +55,7 @@ from .core.ports import (
 from .hookspecs import Turn
 
 STALE_RETRIES = 5
+WRITE_RETRIES = 50
 GO_ON = "Go on with the RAGE task."
 ASK_AGAIN = f"Before you go on, answer with one line: {proposal.ASK}"
 INSTRUCTIONS = {
@@ -97,13 +98,19 @@ class _Journal:
 
     parts: Parts
     run: str
-    version: int
+    version: int = 0
     pending: list[Event] = field(default_factory=list)
     told: list[str] = field(default_factory=list)
+    counted: bool = False
+    """The turn is counted in what was written already."""
+    receipt: Callable[[RunState], list[Event]] | None = None
+    """Of an effect that took place and is not written yet: git holds it, whoever writes first."""
 
     def flush(self, at: float) -> None:
         if self.pending:
             self.version = self.parts.store.append(self.run, self.version, self.pending, at)
+            self.counted = self.counted or any(event.kind == "turn" for event in self.pending)
+            self.receipt = None
             self.pending.clear()
 
     def tell(self, state: RunState) -> None:
@@ -121,19 +128,46 @@ def tick(parts: Parts, run: str, turn: Turn | None, tokens: int, progress: Progr
     """Take a finished turn (or, with None, a resume) as far as the evidence goes.
 
     A person's word that arrives meanwhile wins: the tick then decides again from what holds now;
-    checks that were already run are answered from the verdict cache.
+    checks that were already run are answered from the verdict cache. A commit that was made while
+    the word arrived stays made, so it is recorded all the same.
     """
     for _ in range(STALE_RETRIES):
+        journal = _Journal(parts, run)
         try:
-            return _tick(parts, run, turn, tokens, progress)
+            return _tick(parts, journal, turn, tokens, progress)
         except StaleWrite:
             progress("the run changed meanwhile: deciding again")
-    return _tick(parts, run, turn, tokens, progress)
+            if journal.receipt is not None:
+                write(parts, run, journal.receipt)
+            if journal.counted:
+                turn, tokens = None, 0
+    return _tick(parts, _Journal(parts, run), turn, tokens, progress)
 
 
-def _tick(parts: Parts, run: str, turn: Turn | None, tokens: int, progress: Progress) -> Ticked:
-    state = parts.store.load(run)
-    journal = _Journal(parts, run, state.run.version)
+def write(parts: Parts, run: str, events: Callable[[RunState], list[Event]]) -> RunState:
+    """Decide on what holds now and write; decide again when somebody wrote first."""
+    for _ in range(WRITE_RETRIES):
+        state = parts.store.load(run)
+        new = events(state)
+        if not new:
+            return state
+        try:
+            parts.store.append(run, state.run.version, new, parts.clock.now())
+        except StaleWrite:
+            continue
+        after = parts.store.load(run)
+        for event in new:
+            if event.kind.startswith(("run_", "item_")):
+                parts.sink(after, event.kind)
+        return after
+    raise StaleWrite("The run is being written to all the time", next="try again")
+
+
+def _tick(
+    parts: Parts, journal: _Journal, turn: Turn | None, tokens: int, progress: Progress
+) -> Ticked:
+    state = parts.store.load(journal.run)
+    journal.version = state.run.version
     if state.run.status is not RunStatus.ACTIVE:
         return Ticked(state, None)
     if (elsewhere := _elsewhere(parts, state.run)) is not None:
@@ -286,6 +320,10 @@ def _commit(parts: Parts, walk: Walk, journal: _Journal, step: Commit, progress:
     data = {"commit": commit, "status": step.status}
     row = facts.evidence(walk.state, "commit", item.tree, data, now)
     event = facts.committed(walk.state, commit, key, row, step.then)
+    if commit:
+        journal.receipt = lambda state: (
+            [facts.committed(state, commit, key, row, step.then)] if _open(state, item) else []
+        )
     journal.told.append(event.kind)
     return replace(_record(walk, journal, Record(event)), judgement=None)
 
@@ -301,6 +339,10 @@ def _fail(parts: Parts, walk: Walk, journal: _Journal, step: Fail, progress: Pro
     data = {"why": step.why, "ref": ref, "left": list(left)[:10]}
     row = facts.evidence(state, "failed", tree, data, walk.seen.now)
     event = facts.item_failed(walk.state, step.why, ref, row)
+    if ref:
+        journal.receipt = lambda state: (
+            [facts.item_failed(state, step.why, ref, row)] if _open(state, item) else []
+        )
     journal.told.append("item_failed")
     progress(f"{event.why}" + (f"; its changes are kept under {ref}" if ref else ""))
     walk = _record(walk, journal, Record(event))
@@ -309,6 +351,13 @@ def _fail(parts: Parts, walk: Walk, journal: _Journal, step: Fail, progress: Pro
         moved = facts.paused(walk.state, PauseReason.WORKSPACE_MOVED, detail, walk.seen.now)
         walk = _record(walk, journal, Record(moved))
     return walk
+
+
+def _open(state: RunState, item: Item) -> bool:
+    """Whether an item is still worked on as it was, its effect not written by anybody."""
+    now = state.item
+    same = (item.id, item.state, item.commit)
+    return now is not None and (now.id, now.state, now.commit) == same
 
 
 def next_ready(state: RunState) -> str:

@@ -253,9 +253,15 @@ def intended(state: RunState, kind: str, key: str, at: float) -> Event:
 
 
 def committed(state: RunState, commit: str, key: str, row: Evidence, then: Phase) -> Event:
-    """The receipt of a commit. A verified item is DONE; an unverified one waits for a person."""
+    """The receipt of a commit. A verified item is DONE; an unverified one waits for a person.
+
+    Where a correction moved the phase while the commit was made, the phase stays as it is.
+    """
     item = state.working
-    check_phase_edge(state.run.phase, then, frozenset({"judgement"}))
+    if state.run.phase is Phase.ANALYZE:
+        then = Phase.ANALYZE
+    else:
+        check_phase_edge(state.run.phase, then, frozenset({"judgement"}))
     rests_on = tuple(g.evidence for g in state.gates[:1] if g.evidence)
     passed = item.verification is Verification.PASS
     change: dict[str, Scalar] = {"commit": commit}
