@@ -6,15 +6,18 @@ Honest by construction: every line is a row of the store, and nothing is called 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from typing import TypedDict
 
 from .core.model import Evidence, Item, ItemState, Run, RunState, RunStatus, Verification
 from .core.ports import Store
 
+_CUT = re.compile(r"\+(\d+) more")
+
 
 class ItemReport(TypedDict):
-    """One item of a report; ids of tests are exact, lists are cut at five."""
+    """One item of a report; ids of tests are exact, long lists end with their rest's count."""
 
     id: str
     title: str
@@ -136,8 +139,7 @@ def lines(data: Report) -> str:
             ("not machine-checked", item["criteria_not_checked"]),
         ):
             if values:
-                more = f" (+{len(values) - 3} more)" if len(values) > 3 else ""
-                out.append(f"      {label}: {'; '.join(values[:3])}{more}")
+                out.append(f"      {label}: {_first(values, 3)}")
         if item["next"]:
             out.append(f"      next: {item['next']}")
     turns = data["iterations"]
@@ -171,6 +173,14 @@ def _detail(item: ItemReport) -> str:
     if status != "done":
         return f"{status}{commit}" + (f", {item['reason']}" if item["reason"] else "")
     red = item["red"]
-    more = f" (+{len(red) - 1} more)" if len(red) > 1 else ""
-    proof = f"{red[0]} was red and is green" if red else f"on the word of: {item['origin']}"
-    return f"done, {proof}{more}{commit}"
+    if not red:
+        return f"done, on the word of: {item['origin']}{commit}"
+    was = "was red and is" if len(red) == 1 else "were red and are"
+    return f"done, {_first(red, 1)} {was} green{commit}"
+
+
+def _first(names: Sequence[str], most: int) -> str:
+    """The first names and how many there are besides; a list that was cut ends with its rest."""
+    cut = _CUT.fullmatch(names[-1])
+    rest = len(names) - most + (int(cut[1]) - 1 if cut else 0)
+    return "; ".join(names[:most]) + (f" (+{rest} more)" if rest > 0 else "")

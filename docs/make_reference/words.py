@@ -84,7 +84,7 @@ PAUSE_REASONS = {
     "CIRCUIT_BREAKER": "A breaker opened.",
     "USER": "A person paused it.",
     "INTERRUPT": "A person interrupted the turn or the checks.",
-    "NO_PROGRESS": "Several turns in a row brought neither new evidence nor a phase edge.",
+    "NO_PROGRESS": "Several turns in a row brought no new change and no new result of a check.",
     "PROVIDER_ERRORS": "Several model calls in a row failed.",
     "LIMIT_ITERATIONS": "The turns of the run, or of its only item, are used up.",
     "LIMIT_TOKENS": "The tokens of the run, or of its only item, are used up.",

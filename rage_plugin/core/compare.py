@@ -270,6 +270,14 @@ def _named(finding: Finding, runs: Runs) -> None:
         finding.preexisting += sorted(b for b in whole.broken if b in cell.broken)
     old = ids(runs.base)
     for cell in runs.green[:1]:
+        woken = [
+            t
+            for t in sorted(whole.outcomes)
+            if status(whole, t) is Outcome.SKIP and status(cell, t) in _BAD
+        ]
+        said = [f"{t} was skipped before and fails now: {message(cell, t)}" for t in woken]
+        # Where all was green before, that is the end of it, and a person has to know.
+        (finding.reasons if whole.verdict is Verdict.PASS else finding.warnings).extend(said)
         new = [t for t in sorted(cell.outcomes) if t not in old and status(cell, t) in _BAD]
         finding.warnings += [f"{t} is new and fails: {message(cell, t)}" for t in new[:5]]
 

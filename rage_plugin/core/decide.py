@@ -316,7 +316,7 @@ def _after_item(walk: Walk) -> Step:
     failed = item is not None and item.state is ItemState.FAILED
     chosen = next_item(tuple(state.items.values()))
     if chosen is None:
-        return Record(_end(walk), edge=False)
+        return Record(closing(state, seen.now), edge=False)
     if failed and item is not None and allowed.on_failed_item == "pause":
         return _pause(walk, PauseReason.ITEM_FAILED, f"{item.id} failed: {item.reason}")
     if seen.reason == "interrupt":
@@ -330,24 +330,27 @@ def _after_item(walk: Walk) -> Step:
     return Begin(chosen)
 
 
-def _end(walk: Walk) -> Event:
+def closing(state: RunState, now: float) -> Event:
     """No item can be begun: done when all are done, else the run waits for a person."""
-    state, now = walk.state, walk.seen.now
     items = state.items.values()
     if all(i.state in (ItemState.DONE, ItemState.SKIPPED) for i in items):
         count = sum(i.state is ItemState.DONE for i in items)
-        return facts.finished(
-            state, f"All {count} items are done" if count else "Nothing to do", now
-        )
+        said = {0: "Nothing to do", 1: "The item is done"}.get(count, f"All {count} items are done")
+        return facts.finished(state, said, now)
     unverified = [i.id for i in items if i.verification is Verification.UNVERIFIED]
     failed = [i.id for i in items if i.state is ItemState.FAILED]
     waiting = [i.id for i in items if i.state is ItemState.PENDING]
     parts = []
     if failed:
-        parts.append(f"failed: {', '.join(failed)}")
+        parts.append(f"{_ids(failed)} failed")
     if unverified:
-        parts.append(f"unverified: {', '.join(unverified)}")
+        parts.append(f"{_ids(unverified)} waits for `rage accept` or `rage reject`")
     if waiting:
-        parts.append(f"waiting for them: {', '.join(waiting)}")
+        parts.append(f"{_ids(waiting)} waits for what came before")
     reason = PauseReason.ITEM_FAILED if failed else PauseReason.UNVERIFIED
     return facts.paused(state, reason, "; ".join(parts), now)
+
+
+def _ids(ids: Sequence[str]) -> str:
+    shown = ", ".join(f"#{i}" for i in ids[:5])
+    return f"{shown} (+{len(ids) - 5} more)" if len(ids) > 5 else shown

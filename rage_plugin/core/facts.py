@@ -28,6 +28,8 @@ from .model import (
 from .phases import check_item_edge, check_phase_edge
 
 WHOLE_SCOPE = ("**",)
+NAMES = 50
+"""Names that an evidence row keeps of each list of a judgement; the rest is counted."""
 
 
 def short_id(*parts: object) -> str:
@@ -164,14 +166,14 @@ def rescoped(state: RunState, row: Evidence, outside: Sequence[str]) -> Event:
     return moved(state, Phase.ANALYZE, row, message, puts)
 
 
-def judgement_data(judgement: Judgement) -> dict[str, object]:
-    """What is kept of a judgement in its evidence row; lists are cut so that a row stays small."""
+def judgement_data(judgement: Judgement, names: int = NAMES) -> dict[str, object]:
+    """What is kept of a judgement; lists are cut after `names`, and then end with `+12 more`."""
     whole = asdict(judgement)
     checks = whole.pop("checks")
     short = {k: v for k, v in whole.items() if v not in ((), None, "")}
     for name, value in short.items():
-        if isinstance(value, tuple | list) and len(value) > 5:
-            short[name] = [*value[:5], f"+{len(value) - 5} more"]
+        if isinstance(value, tuple | list) and len(value) > names:
+            short[name] = [*value[:names], f"+{len(value) - names} more"]
     short["checks"] = [f"{c['cell']}:{c['verdict']}" for c in checks]
     return short
 
@@ -231,7 +233,8 @@ def judged(state: RunState, judgement: Judgement, row: Evidence) -> Event:
     ]
     verdict = judgement.verdict if judgement.verification is Verification.PASS else "unverified"
     puts += [Put("gates", (g.id,), {"verdict": verdict, "evidence": row.id}) for g in state.gates]
-    return Event("judged", judgement.message, tuple(puts), (row.id,), judgement_data(judgement))
+    short = judgement_data(judgement, names=5)
+    return Event("judged", judgement.message, tuple(puts), (row.id,), short)
 
 
 def intended(state: RunState, kind: str, key: str, at: float) -> Event:

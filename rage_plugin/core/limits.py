@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 from .config import Limits
 from .model import PauseReason, Run, RunState
@@ -17,6 +17,17 @@ def dump(limits: Limits) -> str:
 def read(run: Run) -> Limits:
     """The limits in force for a run."""
     return Limits(**json.loads(run.limits))
+
+
+def typed(configured: Limits, budget: int | None, max_iterations: int | None) -> Limits:
+    """Limits with what a person typed on top: tokens and turns of the run."""
+    chosen = configured
+    if budget is not None:
+        item = min(budget, configured.item_tokens or budget)
+        chosen = replace(chosen, run_tokens=budget, item_tokens=item)
+    if max_iterations is not None:
+        chosen = replace(chosen, run_iterations=max_iterations, max_iterations=max_iterations)
+    return chosen
 
 
 def active_seconds(run: Run, now: float) -> float:
@@ -36,9 +47,9 @@ def run_limit(state: RunState, now: float) -> tuple[PauseReason, str] | None:
     if _over(active_seconds(run, now), limits.wall_seconds):
         return PauseReason.LIMIT_TIME, f"{limits.wall_seconds:.0f} s were the limit of the run"
     if run.noop_turns >= limits.noop_turns:
-        return PauseReason.NO_PROGRESS, (
-            f"{run.noop_turns} turns in a row brought neither new evidence nor a phase edge"
-        )
+        detail = f"{run.noop_turns} turns in a row brought no new change and no new result"
+        failed = state.item.reason if state.item is not None and state.item.attempts else ""
+        return PauseReason.NO_PROGRESS, f"{detail}; the last check: {failed}" if failed else detail
     if run.provider_errors >= limits.provider_errors:
         return PauseReason.PROVIDER_ERRORS, f"{run.provider_errors} provider errors in a row"
     return None

@@ -143,10 +143,18 @@ def _failures(seen: Observed, missing: Sequence[str]) -> tuple[Verdict, str]:
     if seen.extra:
         return Verdict.FAIL, "A plugin failed the run as a whole, e.g. for a coverage threshold"
     if not outcomes:
-        return Verdict.NOTHING_COLLECTED, f"{gone[0]} is {MISSING}" if gone else ""
+        return Verdict.NOTHING_COLLECTED, _absent(seen, missing)
     if gone:
-        return Verdict.FAIL, f"{gone[0]} is {MISSING}"
+        return Verdict.FAIL, _absent(seen, missing)
     return (Verdict.PASS if Outcome.PASS in outcomes else Verdict.SKIPPED), ""
+
+
+def _absent(seen: Observed, missing: Sequence[str]) -> str:
+    """Which target is not there; one whose file is there names what the file lacks."""
+    if missing:
+        return f"{missing[0]} is {MISSING}"
+    path, _, test = next(iter(seen.unmatched), "").partition("::")
+    return f"{path} has no {test or 'tests'}" if path else ""
 
 
 def _last_line(output: str) -> str:

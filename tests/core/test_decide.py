@@ -135,6 +135,7 @@ def test_a_failed_attempt_is_not_judged_again_on_the_same_tree() -> None:
     sim.turn(TurnScript(tree="t1"))
     assert calls == ["t1"]
     assert sim.state.run.pause_reason is PauseReason.NO_PROGRESS
+    assert sim.state.run.pause_detail.endswith(f"; the last check: {sim.state.items['5'].reason}")
 
 
 def test_unverified_is_committed_and_others_go_on() -> None:

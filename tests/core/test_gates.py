@@ -323,6 +323,27 @@ def test_old_failures_are_named_and_not_required() -> None:
     assert (found.verification, found.preexisting) == (Verification.PASS, (other,))
 
 
+def test_a_skipped_test_that_fails_now_is_named() -> None:
+    """F164: a strict expected failure that passes by the fix; a red suite stays one, and says so."""
+    other = "tests/test_b.py::test_expected"
+    made = runs({RED: FAIL, other: SKIP}, {RED: PASS, other: FAIL}, given=(RED,))
+    found = verdict(made)
+    assert found.verification is Verification.PASS
+    assert any(other in w and "was skipped before and fails now" in w for w in found.warnings)
+
+
+def test_a_suite_that_was_green_and_is_not_any_more_is_for_a_person() -> None:
+    """F076: a skipped test was no pass that could be lost, yet the suite is red by the change."""
+    made = agents()
+    other = "tests/test_b.py::test_expected"
+    made.base = [cell("base", outcomes={OLD: PASS, other: SKIP})] * 2
+    made.regression = [cell("regression", outcomes={OLD: PASS, other: FAIL})] * 2
+    made.green = [cell("green", outcomes={OLD: PASS, other: FAIL, NEW: PASS})] * 2
+    found = verdict(made)
+    assert found.verification is Verification.UNVERIFIED
+    assert "was skipped before and fails now" in found.message
+
+
 def test_an_unstable_test_counts_neither_way() -> None:
     """F140: passed, failed and passed again: excluded and listed."""
     made = fixed()

@@ -58,9 +58,13 @@ def test_nothing_but_missing_targets_is_not_a_usage_error(suite: Project) -> Non
     cell = suite.check(targets=["tests/test_new.py"])
     assert cell.verdict is Verdict.NOTHING_COLLECTED
     assert cell.broken == {"tests/test_new.py": MISSING}
+    assert cell.note == "tests/test_new.py is not in this tree"
     cell = suite.check(targets=["tests/test_a.py::test_gone"])
     assert cell.verdict is Verdict.NOTHING_COLLECTED
     assert cell.broken == {"tests/test_a.py::test_gone": MISSING}
+    assert cell.note == "tests/test_a.py has no test_gone"
+    cell = suite.check({"tests/test_a.py": ""}, targets=["tests/test_a.py"])
+    assert (cell.verdict, cell.note) == (Verdict.NOTHING_COLLECTED, "tests/test_a.py has no tests")
 
 
 def test_targets_narrow_a_command_that_names_folders(suite: Project) -> None:
