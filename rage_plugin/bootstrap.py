@@ -17,12 +17,11 @@ from pathlib import Path
 import pluggy
 
 from . import telemetry, tokens
-from .accounting import Accounting
-from .backlog import BacklogRoom
+from .backlog import BacklogRoom, MarkdownPlugin
 from .core.config import ProjectConfig
 from .core.errors import RageError
 from .core.model import RunState
-from .deliver import DeliverRoom
+from .deliver import DeliverRoom, JsonlSink
 from .flag import active_flag, lower_flag, raise_flag
 from .hookspecs import PROJECT, ExtensionSpec
 from .loop import Parts
@@ -31,7 +30,8 @@ from .profile import load_profile
 from .repository import Repository
 from .review import WorkspaceSurvey
 from .store import RunStore, open_store
-from .verify import VerifyRoom
+from .telemetry import Accounting
+from .verify import JUnitPlugin, VerifyRoom
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,11 +106,10 @@ def state_folder(repository: Repository) -> Path:
 
 def extension_manager() -> pluggy.PluginManager:
     """Built-in sources, parsers and sinks, registered like a third party's, then the others."""
-    from . import builtin  # noqa: PLC0415
-
     manager = pluggy.PluginManager(PROJECT)
     manager.add_hookspecs(ExtensionSpec)
-    builtin.register(manager)
+    for plugin in (MarkdownPlugin(), JUnitPlugin(), JsonlSink()):
+        manager.register(plugin)
     manager.load_setuptools_entrypoints("rage")
     return manager
 

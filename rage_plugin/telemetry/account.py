@@ -1,44 +1,19 @@
 """What RAGE put into the model's context, added up: the table and the JSON of `rage context`.
 
-Pure: the ledger's sums come in, lines go out; SQL and hashing stay in the store. Apart from
-`accounting.py`, which books what is read here.
+Pure: the ledger's sums come in, lines go out; SQL and hashing stay in the store.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ..store import LedgerSum
 
 INACTIVE = "inactive"
 CALL = "call"
-
-
-class Sum(Protocol):
-    """Ledger rows of one run, kind, phase and purpose, added up (`store.LedgerSum`)."""
-
-    @property
-    def run(self) -> str | None: ...
-    @property
-    def kind(self) -> str: ...
-    @property
-    def phase(self) -> str: ...
-    @property
-    def purpose(self) -> str: ...
-    @property
-    def calls(self) -> int: ...
-    @property
-    def bytes(self) -> int: ...
-    @property
-    def tokens(self) -> int: ...
-    @property
-    def peak_tokens(self) -> int: ...
-    @property
-    def estimated(self) -> int: ...
-    @property
-    def input_tokens(self) -> int: ...
-    @property
-    def output_tokens(self) -> int: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +76,7 @@ class Account:
         return self.active_tokens / self.active_calls if self.active_calls else 0.0
 
 
-def account(sums: Iterable[Sum], problems: Sequence[str]) -> Account:
+def account(sums: Iterable[LedgerSum], problems: Sequence[str]) -> Account:
     """The account of a ledger from its sums and what its verification found."""
     rows = list(sums)
     idle = [r for r in rows if r.kind == INACTIVE]
@@ -123,7 +98,7 @@ def account(sums: Iterable[Sum], problems: Sequence[str]) -> Account:
     )
 
 
-def _calls(injected: Sequence[Sum], calls: Sequence[Sum]) -> dict[str, int]:
+def _calls(injected: Sequence[LedgerSum], calls: Sequence[LedgerSum]) -> dict[str, int]:
     """Model calls of each run: those that came back, or the packets where a host reports none."""
     found: dict[str, int] = {}
     for run in dict.fromkeys(r.run or "" for r in [*injected, *calls]):
@@ -133,9 +108,9 @@ def _calls(injected: Sequence[Sum], calls: Sequence[Sum]) -> dict[str, int]:
     return found
 
 
-def _parts(injected: Sequence[Sum]) -> tuple[Injected, ...]:
+def _parts(injected: Sequence[LedgerSum]) -> tuple[Injected, ...]:
     """By run, phase and kind; purposes are added up."""
-    groups: dict[tuple[str, str, str], list[Sum]] = {}
+    groups: dict[tuple[str, str, str], list[LedgerSum]] = {}
     for row in injected:
         groups.setdefault((row.run or "", row.phase, row.kind), []).append(row)
     return tuple(
@@ -150,7 +125,7 @@ def _parts(injected: Sequence[Sum]) -> tuple[Injected, ...]:
     )
 
 
-def _runs(injected: Sequence[Sum], calls: Sequence[Sum]) -> tuple[RunShare, ...]:
+def _runs(injected: Sequence[LedgerSum], calls: Sequence[LedgerSum]) -> tuple[RunShare, ...]:
     return tuple(
         RunShare(
             run=run,

@@ -2,46 +2,30 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
-from typing import Protocol
+from typing import TYPE_CHECKING
 
-from .core.model import RunState
+from ..core.model import RunState
 
-
-class Ledger(Protocol):
-    """What the store's ledger offers here."""
-
-    def add(
-        self,
-        session: str,
-        kind: str,
-        at: float,
-        *,
-        run: str | None = None,
-        calls: int = 1,
-        bytes: int = 0,
-        tokens: int = 0,
-        estimated: bool = False,
-        phase: str = "",
-        purpose: str = "main",
-        iteration: int = 0,
-        input_tokens: int = 0,
-        output_tokens: int = 0,
-    ) -> None: ...
-
-    def spent(self, run: str) -> int:
-        """Input and output tokens of all calls of a run."""
-        ...
+if TYPE_CHECKING:
+    from ..store import Ledger
 
 
 class Accounting:
-    """One a workspace. Reads the ledger once a run and counts on from there."""
+    """One a workspace, shared by threads. Reads the ledger once a run and counts on from there."""
 
     def __init__(self, ledger: Ledger, count: Callable[[str], int], exact: bool) -> None:
         self._ledger = ledger
         self._count = count
         self._exact = exact
         self._spent: dict[str, int] = {}
+        self._lock = threading.RLock()
+
+    def begin(self, run: str) -> None:
+        """A run was bound here: another process may have spent on it since it was read last."""
+        with self._lock:
+            self._spent.pop(run, None)
 
     def idle(self, session: str, calls: int, at: float) -> None:
         """An interval without a run ended: so many calls, zero bytes, since no hook was there."""
@@ -65,25 +49,28 @@ class Accounting:
         self, state: RunState, session: str, purpose: str, tokens: tuple[int, int], at: float
     ) -> None:
         """A model call came back; `tokens` are input and output as the provider counted them."""
-        self.spent(state.run.id)
-        self._ledger.add(
-            session,
-            "call",
-            at,
-            run=state.run.id,
-            phase=state.run.phase,
-            purpose=purpose,
-            iteration=state.run.iteration,
-            input_tokens=tokens[0],
-            output_tokens=tokens[1],
-        )
-        self._spent[state.run.id] += sum(tokens)
+        run = state.run
+        with self._lock:
+            before = self.spent(run.id)
+            self._ledger.add(
+                session,
+                "call",
+                at,
+                run=run.id,
+                phase=run.phase,
+                purpose=purpose,
+                iteration=run.iteration,
+                input_tokens=tokens[0],
+                output_tokens=tokens[1],
+            )
+            self._spent[run.id] = before + sum(tokens)
 
     def spent(self, run: str) -> int:
         """Tokens of all calls of a run, also those of a process that is gone."""
-        if run not in self._spent:
-            self._spent[run] = self._ledger.spent(run)
-        return self._spent[run]
+        with self._lock:
+            if run not in self._spent:
+                self._spent[run] = self._ledger.spent(run)
+            return self._spent[run]
 
     def unbooked(self, state: RunState) -> int:
         """Tokens that were spent since the run's state was written last."""
