@@ -51,7 +51,14 @@ class Private:
     @property
     def objects(self) -> Path:
         """The object store in use: the newest generation."""
-        return max(path for path in self._stores.iterdir() if path.name.isdigit())
+        try:
+            return max(path for path in self._stores.iterdir() if path.name.isdigit())
+        except (OSError, ValueError) as error:
+            raise RageError(
+                f"{self._stores} is gone or cannot be read: RAGE's trees of this run are in it",
+                kept="The workspace and its commits are as they are",
+                next="/rage stop and start again",
+            ) from error
 
     def _write_excludes(self) -> Path:
         """The user's own global excludes, and what no tree should hold though nobody ignored it.

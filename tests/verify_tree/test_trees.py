@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from rage_plugin.core.errors import RageError
 from rage_plugin.verify.tree import Trees
 
 from .repositories import fingerprint, git, make, write
@@ -232,3 +234,12 @@ def test_a_store_is_renewed_with_the_trees_of_live_runs(root: Path, trees: Trees
     # The work tree still holds it, so its hash can be had again.
     assert other.snapshot() == dead
     assert other.read(dead, "a") == b"dead"
+
+
+def test_a_store_that_was_deleted_is_one_line(tmp_path: Path) -> None:
+    """Somebody removes `.git/rage` while checks run: no fault, and what is left to do is said."""
+    model = Model(tmp_path)
+    tree = model.hold({"a": b"1"})
+    shutil.rmtree(tmp_path / "state")
+    with pytest.raises(RageError, match="is gone"):
+        model.trees.changes(model.trees.empty_tree, tree)
