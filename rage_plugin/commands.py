@@ -7,6 +7,7 @@ import shlex
 from dataclasses import dataclass
 
 from .core.errors import UsageError
+from .core.targets import parse_target
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +133,9 @@ def _with_options(verb: str, rest: list[str]) -> Command:
             )
         # A path with spaces may come unquoted from a chat.
         target = " ".join(plain)
+        if verb in ("plan", "start"):
+            # Two spellings of one target are one run (F004).
+            target = str(parse_target(target))
     elif plain:
         raise _usage(verb, f"{verb} takes no {_clip(plain[0])!r}")
     else:

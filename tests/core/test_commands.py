@@ -101,3 +101,10 @@ def test_help_names_every_verb_with_an_example() -> None:
     for verb in VERBS:
         assert verb.name in help_text()
         assert parse(f"/rage {verb.example}").verb == verb.name
+
+
+@pytest.mark.parametrize("typed", ["5", "#5", "'#5'", "#005", " 5 "])
+def test_spellings_of_one_target_are_one_command(typed: str) -> None:
+    """F004: a run is found again however its target is typed."""
+    for verb in ("plan", "start"):
+        assert parse(f"/rage {verb} {typed}").target == "#5"
