@@ -44,8 +44,8 @@ def _edit(change: Callable[[frozenset[str]], frozenset[str]]) -> None:
         _rewrite(path, change)
     except OSError as error:
         raise RageError(
-            f"{path} cannot be written ({error.strerror or error}): "
-            "a host that looks for it does not see this run",
+            f"XDG_STATE_HOME cannot be written ({error.strerror or error}): "
+            f"a host that looks for {path} does not see this run",
             next="set XDG_STATE_HOME to a folder that can be written",
         ) from error
 
