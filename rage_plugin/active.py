@@ -6,6 +6,7 @@ the person sees one line, and the host gets a neutral result. Only the guard fai
 
 from __future__ import annotations
 
+import threading
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -54,6 +55,8 @@ class ActiveHooks:
     def __init__(self, manager: pluggy.PluginManager, plugin: RagePlugin) -> None:
         self._manager = manager
         self._plugin = plugin
+        self._lock = threading.RLock()
+        """Hooks may arrive on several threads."""
         self.bound: dict[tuple[str, str], Bound] = {}
         self._rooms: dict[str, bootstrap.Workspace] = {}
         self._calls: dict[tuple[str, str], int] = {}
@@ -66,7 +69,7 @@ class ActiveHooks:
         try:
             if commands.is_command(text):
                 return self._command(session, commands.parse(text))
-            bound = self._of(session)
+            bound = self._driven(session)
             if bound is not None:
                 self._correction(bound, text)
                 return None
@@ -82,7 +85,13 @@ class ActiveHooks:
         if command.verb == "help":
             return Reply(commands.help_text())
         room = self._room(session)
-        result = answer(room, session, command, self._plugin.progress)
+        if command.verb == "context":
+            self._idle(session, room)
+        try:
+            result = answer(room, session, command, self._plugin.progress)
+        except KeyboardInterrupt:
+            self._interrupted(session, room)
+            raise
         if result.state is not None:
             self._switch(session, room, result.state)
             if result.then is not None:
@@ -93,24 +102,43 @@ class ActiveHooks:
         """Register or unregister the other hooks as the run now stands."""
         key = (session.host, session.id)
         if state.run.status is not RunStatus.ACTIVE:
-            self._release(state)
+            self._release(state.run.id)
         elif (state.run.host, state.run.session) == key:
-            if key not in self.bound and session.calls is not None:
-                idle = session.calls() - self._calls.get(key, 0)
-                room.accounting.idle(session.id, idle, room.parts.clock.now())
-            self.bound[key] = Bound(state.run.id, room, session)
+            self._idle(session, room)
+            room.accounting.begin(state.run.id)
             self._flag(raise_flag, state.run.id)
-            if not self._manager.is_registered(self):
-                self._manager.register(self)
+            with self._lock:
+                self.bound[key] = Bound(state.run.id, room, session)
+                if not self._manager.is_registered(self):
+                    self._manager.register(self)
 
-    def _release(self, state: RunState) -> None:
-        self._flag(lower_flag, state.run.id)
-        for key in [k for k, b in self.bound.items() if b.run == state.run.id]:
-            session = self.bound.pop(key).session
-            # From here on the calls of this chat are idle ones again.
-            self._calls[key] = session.calls() if session.calls else 0
-        if not self.bound and self._manager.is_registered(self):
-            self._manager.unregister(self)
+    def _release(self, run: str) -> None:
+        """A run rests: its hooks are gone and the calls of its chat are idle ones again."""
+        self._flag(lower_flag, run)
+        with self._lock:
+            for key in [k for k, b in self.bound.items() if b.run == run]:
+                session = self.bound.pop(key).session
+                self._calls[key] = session.calls() if session.calls else 0
+            if not self.bound and self._manager.is_registered(self):
+                self._manager.unregister(self)
+
+    def _idle(self, session: Session, room: bootstrap.Workspace) -> None:
+        """Book the calls of a chat without a run, where its host counts them."""
+        key = (session.host, session.id)
+        if key in self.bound or session.calls is None:
+            return
+        calls = session.calls()
+        if idle := calls - self._calls.get(key, 0):
+            room.accounting.idle(session.id, idle, room.parts.clock.now())
+        self._calls[key] = calls
+
+    def _interrupted(self, session: Session, room: bootstrap.Workspace) -> None:
+        """A command was interrupted while it worked on this session's run: that run waits."""
+        run = room.store.active_run(room.parts.workspace)
+        if run is not None and (run.host, run.session) == (session.host, session.id):
+            detail = "Interrupted while a command was carried out"
+            control.interrupt(room.parts, run.id, PauseReason.INTERRUPT, detail)
+            self._release(run.id)
 
     def _flag(self, edit: Callable[[str], None], run: str) -> None:
         """Without the flag the hosts that look for it stay idle; this session's run goes on."""
@@ -120,7 +148,7 @@ class ActiveHooks:
             self._plugin.progress(error.line())
 
     def _correction(self, bound: Bound, text: str) -> None:
-        state = control.correct(bound.room.parts, text)
+        state = control.correct(bound.room.parts, text, bound.run)
         self._plugin.progress(f"correction {state.run.plan_version}: the plan was superseded")
 
     def _wish(self, session: Session, text: str) -> Reply | None:
@@ -222,13 +250,10 @@ class ActiveHooks:
         try:
             return self._turn_end(bound, session, turn)
         except KeyboardInterrupt:
-            detail = "Interrupted while checks ran"
-            parts = bound.room.parts
-            state = control.interrupt(parts, bound.run, PauseReason.INTERRUPT, detail)
-            self._release(state)
-            return Stop(report.status_line(state))
+            return Stop(self._halt(bound, PauseReason.INTERRUPT, "Interrupted while checks ran"))
         except RageError as error:
-            return self._halt(bound, error.line())
+            self._halt(bound, PauseReason.INTERNAL_FAULT, error.line())
+            return Stop(error.line())
         except Exception:  # noqa: BLE001 - law 9
             return Stop(self._fault(session))
 
@@ -237,7 +262,7 @@ class ActiveHooks:
         tokens = room.accounting.unbooked(room.store.load(bound.run))
         ticked = loop.tick(room.parts, bound.run, turn, tokens, self._plugin.progress)
         if ticked.text is None:
-            self._release(ticked.state)
+            self._release(bound.run)
             return Stop(report.lines(report.report(room.store, bound.run)))
         if ticked.text not in (loop.GO_ON, loop.ASK_AGAIN):
             self._book(room, session, ticked.state, "brief", ticked.text)
@@ -254,8 +279,10 @@ class ActiveHooks:
         if bound is None:
             return
         try:
-            reason, detail = PauseReason.SESSION_ENDED, "The chat ended"
-            self._release(control.interrupt(bound.room.parts, bound.run, reason, detail))
+            control.interrupt(
+                bound.room.parts, bound.run, PauseReason.SESSION_ENDED, "The chat ended"
+            )
+            self._release(bound.run)
         except Exception:  # noqa: BLE001 - law 9
             self._fault(session)
 
@@ -290,11 +317,20 @@ class ActiveHooks:
         """The run of exactly this session; an id that names nobody matches nobody."""
         return self.bound.get((session.host, session.id))
 
+    def _driven(self, session: Session) -> Bound | None:
+        """The session's run if it is still active: a shell may have stopped it meanwhile."""
+        bound = self._of(session)
+        if bound is None or bound.room.store.load(bound.run).run.status is RunStatus.ACTIVE:
+            return bound
+        self._release(bound.run)
+        return None
+
     def _room(self, session: Session) -> bootstrap.Workspace:
         folder = session.workspace
-        if folder not in self._rooms:
-            self._rooms[folder] = bootstrap.open_workspace(folder)
-        return self._rooms[folder]
+        with self._lock:
+            if folder not in self._rooms:
+                self._rooms[folder] = bootstrap.open_workspace(folder)
+            return self._rooms[folder]
 
     def _book(
         self, room: bootstrap.Workspace, session: Session, state: RunState, kind: str, text: str
@@ -308,14 +344,14 @@ class ActiveHooks:
         now = bound.room.parts.clock.now()
         bound.room.store.observe(bound.run, run.current_item or "", "tool", data, now)
 
-    def _halt(self, bound: Bound, line: str) -> Stop:
+    def _halt(self, bound: Bound, reason: PauseReason, line: str) -> str:
+        """Pause the run, and where even that cannot be written let it go; a line about it."""
         try:
-            self._release(
-                control.interrupt(bound.room.parts, bound.run, PauseReason.INTERNAL_FAULT, line)
-            )
-        except RageError:
-            self.bound = {k: b for k, b in self.bound.items() if b.run != bound.run}
-        return Stop(line)
+            line = report.status_line(control.interrupt(bound.room.parts, bound.run, reason, line))
+        except Exception as error:  # noqa: BLE001 - law 9: the state itself may be what failed
+            self._plugin.progress(f"the pause could not be recorded: {error}")
+        self._release(bound.run)
+        return line
 
     def _fault(self, session: Session) -> str:
         """Log a bug, pause the run and say so in one line."""
@@ -323,6 +359,6 @@ class ActiveHooks:
         bound = self._of(session)
         line = f"RAGE met an internal fault; your chat is untouched. The log is in {log}"
         if bound is not None:
-            self._halt(bound, line)
+            self._halt(bound, PauseReason.INTERNAL_FAULT, line)
             line += ". The run is paused. Next: /rage resume"
         return line

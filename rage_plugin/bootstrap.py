@@ -178,7 +178,8 @@ def log_fault(folder: str, text: str) -> str:
         state = state_folder(Repository(Path(folder)))
     except RageError:
         state = Path(active_flag()).parent
-        state.mkdir(parents=True, exist_ok=True)
+        with suppress(OSError):
+            state.mkdir(parents=True, exist_ok=True)
     return log_line(state, text)
 
 

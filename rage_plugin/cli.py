@@ -10,6 +10,7 @@ import json
 import os
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, NoReturn
@@ -90,11 +91,17 @@ def _answer(words: list[str], workspace: str, as_json: bool) -> None:
     from . import bootstrap  # noqa: PLC0415
     from .answers import answer  # noqa: PLC0415
     from .core.config import ProjectConfig  # noqa: PLC0415
+    from .core.model import RunStatus  # noqa: PLC0415
+    from .flag import lower_flag  # noqa: PLC0415
 
     config = ProjectConfig() if command.verb in UNCONFIGURED else None
     room = bootstrap.open_workspace(workspace, config)
     try:
         result = answer(room, _shell(workspace), command, _progress)
+        if result.state is not None and result.state.run.status is not RunStatus.ACTIVE:
+            # The host that raised it may be gone, and every idle chat would go on looking.
+            with suppress(RageError):
+                lower_flag(result.state.run.id)
     finally:
         room.close()
     _say(json.dumps(dict(result.data)) if as_json else result.text)

@@ -84,13 +84,13 @@ def resume(
     return ticked
 
 
-def correct(parts: loop.Parts, text: str) -> RunState:
-    """A versioned correction: the open slice is superseded at once."""
+def correct(parts: loop.Parts, text: str, run: str = "") -> RunState:
+    """A versioned correction of a run, else of the current one: its slice is superseded."""
 
     def write(state: RunState, now: float) -> list[Event]:
         return [facts.corrected(state, text[:2000], now)]
 
-    return _write(parts, current(parts).id, write)
+    return _write(parts, run or current(parts).id, write)
 
 
 def accept(parts: loop.Parts, item_id: str) -> RunState:
