@@ -76,13 +76,16 @@ def open_workspace(folder: str, config: ProjectConfig | None = None) -> Workspac
     extensions = extension_manager()
     store = open_store(state / "rage.db")
     count, exact = tokens.counter()
+    verifier = VerifyRoom(root, state, config, extensions)
+    with suppress(RageError):  # whoever needs the work tree is told; a person's word is not held up
+        verifier.put_back()
     parts = Parts(
         workspace=str(repository.common_dir),
         root=str(root),
         config=config,
         store=store,
         backlog=BacklogRoom(root, config.sources, extensions),
-        verifier=VerifyRoom(root, state, config, extensions),
+        verifier=verifier,
         deliver=DeliverRoom(root, state, config.git),
         packets=PacketRoom(config.packet, known=known_values(os.environ)),
         survey=WorkspaceSurvey(root),

@@ -30,7 +30,7 @@ from rage_plugin.core.ports import Progress
 from .cell import Cells
 from .cosmetic import cosmetic
 from .detect import detect, nothing_detected
-from .isolation import CouldNotRun, ladder, recover
+from .isolation import CouldNotRun, ladder, recover, swap
 from .matrix import Matrix, Sides
 from .policy import Policy
 from .sections import SHARED
@@ -87,7 +87,17 @@ class VerifyRoom:
 
     def snapshot(self, base: Base) -> str:
         """The work tree's tree now, without what was untracked at the base."""
+        self.put_back()
         return self._trees.snapshot(base.untracked)
+
+    def put_back(self) -> None:
+        """Undo a swap that a kill left in the work tree; `CouldNotRun` where that is not possible.
+
+        Before anybody looks at the work tree: what lies there is a check's view, not the work of
+        an agent, and what is written on top of it would be undone with it.
+        """
+        if line := swap.recover(self._trees, self._state):
+            self._progress(line)
 
     def changes(self, tree: str, other: str) -> tuple[Change, ...]:
         """What leads from one tree to the other."""
