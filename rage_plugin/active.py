@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pluggy
 
-from . import bootstrap, commands, control, loop, report
+from . import bootstrap, commands, control, loop, report, wish
 from .answers import answer, owned
 from .core import limits
 from .core.errors import RageError, UsageError
@@ -92,6 +92,8 @@ class ActiveHooks:
         except KeyboardInterrupt:
             self._interrupted(session, room)
             raise
+        if result.state is not None and command.verb not in ("status", "report"):
+            wish.void(room.state)
         if result.state is not None:
             self._switch(session, room, result.state)
             if result.then is not None:
@@ -152,19 +154,29 @@ class ActiveHooks:
         self._plugin.progress(f"correction {state.run.plan_version}: the plan was superseded")
 
     def _wish(self, session: Session, text: str) -> Reply | None:
-        """A `rage start` or `rage resume` typed in a shell is taken up by the next message."""
-        wish = bootstrap.take_wish(session.workspace)
-        if wish is None:
+        """A `rage start` or `rage resume` typed in a shell is taken up by the next message.
+
+        The person's own message is not lost: it goes to the agent, with the brief if there is one.
+        """
+        state = bootstrap.known_state(session.workspace)
+        wished = wish.take(state) if state is not None else None
+        if wished is None:
             return None
-        reply = self._command(session, commands.parse(wish))
-        # The person's own message is not lost: it goes to the agent with the brief.
-        then = f"{reply.then}\n\n{text}" if reply.then else None
-        return Reply(reply.text, then=then, error=reply.error)
+        room = self._room(session)
+        run = room.store.active_run(room.parts.workspace)
+        if (run.id if run else "") != wished.run:
+            return None
+        owned(session)
+        reply = self._command(session, commands.parse(wished.text))
+        told = f"Taking up `{wished.text}`, typed in a shell {wished.age()}.\n{reply.text}"
+        return Reply(told, then="\n\n".join(filter(None, (reply.then, text))), error=reply.error)
 
     def session_start(self, session: Session) -> None:
         """A run that was active under this very session goes on being its own."""
         try:
             owned(session)
+            if bootstrap.known_state(session.workspace) is None:
+                return
             room = self._room(session)
             run = room.store.active_run(room.parts.workspace)
             if run is not None and (run.host, run.session) == (session.host, session.id):

@@ -49,6 +49,7 @@ def answer(room: Room, session: Session, command: Command, progress: Progress) -
             planned = intake.plan(parts, command)
             return Answer(intake.plan_lines(planned), dict(planned))
         case "start" if _resumable(parts, session, command):
+            control.limit(parts, command)
             return _resume(parts, session, progress)
         case "start":
             owned(session)
@@ -65,7 +66,8 @@ def answer(room: Room, session: Session, command: Command, progress: Progress) -
             return _resume(parts, session, progress)
         case _:
             state = _act(parts, command)
-            return Answer(report.status_line(state), _report(parts, state), state)
+            text = f"{_told(command, state)}{report.status_line(state)}"
+            return Answer(text, _report(parts, state), state)
 
 
 def _act(parts: loop.Parts, command: Command) -> RunState:
@@ -81,6 +83,19 @@ def _act(parts: loop.Parts, command: Command) -> RunState:
         case "reject":
             return control.reject(parts, command.target, command.text)
     raise Refused(f"{command.verb} is not carried out here", next="/rage help")
+
+
+def _told(command: Command, state: RunState) -> str:
+    """What a command did, where the status does not show it."""
+    item = command.target.removeprefix("#")
+    match command.verb:
+        case "correct":
+            return f"Recorded as correction {state.run.plan_version}: the plan is superseded.\n"
+        case "accept":
+            return f"Accepted: {item} is done, on your word.\n"
+        case "reject":
+            return f"Rejected: {item} failed, and its commit was taken back by a new one.\n"
+    return ""
 
 
 def _resumable(parts: loop.Parts, session: Session, command: Command) -> bool:

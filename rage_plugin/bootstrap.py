@@ -5,8 +5,6 @@ Imported only when a command was typed or a run is active; every heavy library c
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 import time
 from collections.abc import Callable, Mapping
@@ -22,7 +20,7 @@ from .core.config import ProjectConfig
 from .core.errors import RageError
 from .core.model import RunState
 from .deliver import DeliverRoom, JsonlSink
-from .flag import active_flag, lower_flag, raise_flag
+from .flag import active_flag
 from .hookspecs import PROJECT, ExtensionSpec
 from .loop import Parts
 from .packet import PacketRoom, known_values
@@ -107,6 +105,15 @@ def state_folder(repository: Repository) -> Path:
     return folder
 
 
+def known_state(folder: str) -> Path | None:
+    """The state folder of a repository in which RAGE ran before; nothing is made or opened."""
+    try:
+        state = Repository(Path(folder)).common_dir / "rage"
+    except RageError:
+        return None
+    return state if (state / "rage.db").is_file() else None
+
+
 def extension_manager() -> pluggy.PluginManager:
     """Built-in sources, parsers and sinks, registered like a third party's, then the others."""
     manager = pluggy.PluginManager(PROJECT)
@@ -133,31 +140,6 @@ def _sinks(manager: pluggy.PluginManager, state: Path) -> Callable[[RunState, st
             log_line(state, f"a sink failed on {event}: {error!r}")
 
     return tell
-
-
-# --- the wish: a shell's command for the host that is bound to the workspace ---------------------
-
-
-def make_wish(workspace: Workspace, text: str) -> None:
-    """Leave a command for the host that is bound to this workspace."""
-    (workspace.state / "wish.json").write_text(json.dumps({"text": text}), "utf-8")
-    raise_flag(_wish_name(workspace.state))
-
-
-def take_wish(folder: str) -> str | None:
-    """The command that a shell left for this workspace, once."""
-    try:
-        path = Repository(Path(folder)).common_dir / "rage" / "wish.json"
-        text = str(json.loads(path.read_text("utf-8"))["text"])
-        path.unlink()
-    except (RageError, OSError, ValueError, KeyError):
-        return None
-    lower_flag(_wish_name(path.parent))
-    return text
-
-
-def _wish_name(state: Path) -> str:
-    return "wish-" + hashlib.sha256(os.fsencode(state)).hexdigest()[:12]
 
 
 def record_refusal(folder: str, what: str) -> None:

@@ -36,6 +36,8 @@ NO_REPORT: dict[str, object] = {
 UNCONFIGURED = frozenset({"status", "report", "context", "pause", "stop"})
 """Verbs that need no profile: a person can say them whatever an agent made of `rage.yaml`."""
 HELP = {v.name: v for v in VERBS}
+CHANGES = frozenset({"pause", "stop", "correct", "accept", "reject"})
+"""Verbs after which a recorded wish is void."""
 EXAMPLES = {
     "run": 'rage run "#5" --model gpt-5-mini',
     "chat": "rage chat --model gpt-5-mini",
@@ -88,7 +90,7 @@ def _answer(words: list[str], workspace: str, as_json: bool) -> None:
     if command.verb in ("start", "resume"):
         _wish(command, words, workspace, as_json)
         return
-    from . import bootstrap  # noqa: PLC0415
+    from . import bootstrap, wish  # noqa: PLC0415
     from .answers import answer  # noqa: PLC0415
     from .core.config import ProjectConfig  # noqa: PLC0415
     from .core.model import RunStatus  # noqa: PLC0415
@@ -102,6 +104,8 @@ def _answer(words: list[str], workspace: str, as_json: bool) -> None:
             # The host that raised it may be gone, and every idle chat would go on looking.
             with suppress(RageError):
                 lower_flag(result.state.run.id)
+        if command.verb in CHANGES:
+            wish.void(room.state)
     finally:
         room.close()
     _say(json.dumps(dict(result.data)) if as_json else result.text)
@@ -142,21 +146,26 @@ def _wish(command: Command, words: list[str], workspace: str, as_json: bool) -> 
     """A shell has no agent: the wish is recorded, and the bound host takes it up."""
     import shlex  # noqa: PLC0415
 
-    from . import bootstrap, intake  # noqa: PLC0415
+    from . import bootstrap, intake, wish  # noqa: PLC0415
 
     room = bootstrap.open_workspace(workspace)
     try:
+        run = room.store.active_run(room.parts.workspace)
         if command.verb == "start":
             planned = intake.plan(room.parts, command)
             if planned["problem"]:
                 raise Refused(planned["problem"])
-        elif room.store.active_run(room.parts.workspace) is None:
+        elif run is None:
             raise Refused("There is no run to resume in this workspace", next="rage run TARGET")
-        bootstrap.make_wish(room, f"/rage {shlex.join(words)}")
+        line = " ".join(shlex.quote(w) if set(w) & set(" \t'\"\\") else w for w in words)
+        wish.make(room.state, f"/rage {line}", run.id if run else "")
     finally:
         room.close()
-    hint = f'rage run "{command.target}"' if command.target else "rage run TARGET"
-    text = f"Recorded. Your host takes it up with its next message; or drive it here: {hint}"
+    target = command.target or (run.target if run else "TARGET")
+    text = (
+        "Recorded for an hour: a chat of this workspace takes it up with its next message. "
+        f'A shell has no agent; to work from here: rage run "{target}"'
+    )
     _say(json.dumps({"recorded": words}) if as_json else text)
 
 
@@ -208,7 +217,11 @@ def start_options(function: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
-@rage.command(cls=Examples, help=HELP["start"].does)
+@rage.command(
+    cls=Examples,
+    help=f"{HELP['start'].does} A shell has no agent, so this leaves the start for a chat of the "
+    "workspace; to work from here use `rage run`.",
+)
 @click.argument("target", nargs=-1, required=True)
 @start_options
 @workspace_option
@@ -342,6 +355,11 @@ def completion(shell: str) -> None:
         click.echo(found(rage, {}, "rage", "_RAGE_COMPLETE").source())
 
 
+def _for_a_shell(error: RageError) -> str:
+    """An error's line with commands as a shell takes them."""
+    return error.line().replace("/rage ", "rage ")
+
+
 def main() -> NoReturn:
     """Run the command; every expected error is one line, every bug a log that can be pasted."""
     try:
@@ -355,10 +373,10 @@ def main() -> NoReturn:
         error.show()
         sys.exit(USAGE)
     except UsageError as error:
-        click.echo(error.line(), err=True)
+        click.echo(_for_a_shell(error), err=True)
         sys.exit(USAGE)
     except RageError as error:
-        click.echo(error.line(), err=True)
+        click.echo(_for_a_shell(error), err=True)
         sys.exit(REFUSED)
     except Exception:  # noqa: BLE001 - the last line of defence: no traceback in a terminal
         import traceback  # noqa: PLC0415

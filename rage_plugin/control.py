@@ -7,9 +7,11 @@ drives the run.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from . import loop
-from .core import facts
+from .commands import Command
+from .core import decide, facts, limits
 from .core.errors import Refused
 from .core.events import Event, Scalar
 from .core.fold import apply
@@ -24,6 +26,7 @@ from .core.model import (
     RunStatus,
     Verification,
 )
+from .core.order import next_item
 from .core.ports import Progress
 from .hookspecs import Session
 
@@ -129,9 +132,22 @@ def reject(parts: loop.Parts, item_id: str, why: str) -> RunState:
         }
         data = {"why": f"A person rejected {item_id}: {why[:500]}", "revert": revert}
         row = facts.evidence(state, "reject", item.tree, data, now)
-        return [facts.person(state, item_id, values, row)]
+        return _with_end(state, facts.person(state, item_id, values, row), row, now)
 
     return _write(parts, run, write)
+
+
+def limit(parts: loop.Parts, command: Command) -> None:
+    """The limits that a person typed with the words that continue a run."""
+
+    def write(state: RunState, now: float) -> list[Event]:
+        chosen = limits.typed(limits.read(state.run), command.budget, command.max_iterations)
+        text = limits.dump(chosen)
+        if text == state.run.limits:
+            return []
+        return [facts.limits_changed(state, text, "A person changed the limits")]
+
+    _write(parts, current(parts).id, write)
 
 
 def _last(parts: loop.Parts) -> str:
@@ -148,13 +164,16 @@ def _pause(state: RunState, reason: PauseReason, detail: str, now: float) -> lis
 
 
 def _with_end(state: RunState, event: Event, row: Evidence, now: float) -> list[Event]:
-    """A paused run whose last item a person has settled is done, on that person's word."""
-    state = apply(state, event)
-    settled = (ItemState.DONE, ItemState.SKIPPED)
-    over = all(i.state in settled for i in state.items.values())
-    if state.run.status is not RunStatus.PAUSED or not over:
+    """A paused run in which nothing is left to begin is done, or waits for another reason now."""
+    after = apply(state, event)
+    waits = after.run.pause_reason in (PauseReason.UNVERIFIED, PauseReason.ITEM_FAILED)
+    if after.run.status is not RunStatus.PAUSED or not waits:
         return [event]
-    return [event, facts.finished(state, "All items are done", now, row)]
+    if next_item(tuple(after.items.values())) is not None:
+        detail = "The next item can be begun"
+        return [event, facts.paused(after, PauseReason.USER, detail, now)]
+    end = decide.closing(after, now)
+    return [event, replace(end, evidence=(row.id,)) if end.kind == "run_done" else end]
 
 
 def _waiting(state: RunState, item_id: str) -> Item:

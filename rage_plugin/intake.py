@@ -14,7 +14,6 @@ from typing import TypedDict
 from . import loop
 from .commands import Command
 from .core import facts, limits
-from .core.config import Limits
 from .core.decide import Seen, Walk
 from .core.errors import Refused
 from .core.events import Event
@@ -48,8 +47,8 @@ def start(parts: loop.Parts, session: Session, command: Command, run: str, holde
     notes = [parts.deliver.preflight(command.snapshot)]
     before = parts.deliver.branch()
     branch = parts.deliver.begin(run, command.target, title)
-    if branch != before:
-        notes.append(f"On branch {branch}, made for this run; {before or 'HEAD'} stays as it is.")
+    made = f", made for this run; {before or 'HEAD'} stays as it is" if branch != before else ""
+    notes.append(f"On branch {branch}{made}.")
     if command.snapshot:
         notes.append(parts.deliver.snapshot(run))
     base = parts.verifier.open(run)
@@ -61,8 +60,8 @@ def start(parts: loop.Parts, session: Session, command: Command, run: str, holde
     brief = loop.brief(parts, walk.state)
     parts.store.append(run, 0, events, state.run.started_at)
     state = parts.store.load(run)
-    count = f"{len(todo)} item{'s' * (len(todo) != 1)}"
-    lines = [f"RAGE run {run} started on {command.target}: {count}, {first} first."]
+    count = f"{len(todo)} items, #{first} first" if len(todo) > 1 else f"item #{first}"
+    lines = [f"RAGE run {run} started on {command.target}: {count}."]
     return Started(state, "\n".join([*lines, *[n for n in notes if n]]), brief)
 
 
@@ -121,6 +120,10 @@ def plan(parts: loop.Parts, command: Command) -> Plan:
             {"name": c.name, "command": list(c.command), "required": c.required}
             for c in parts.verifier.commands()
         ]
+        parts.deliver.preflight(command.snapshot)
+        held = parts.store.active_run(parts.workspace)
+        if held is not None and held.target != command.target:
+            raise taken(held)
     except Refused as error:
         problem = error.line()
     return {
@@ -139,7 +142,9 @@ def plan(parts: loop.Parts, command: Command) -> Plan:
             for s in specs
         ],
         "checks": checks,
-        "limits": json.loads(limits.dump(limits_of(parts.config.limits, command))),
+        "limits": json.loads(
+            limits.dump(limits.typed(parts.config.limits, command.budget, command.max_iterations))
+        ),
         "estimate": parts.store.estimate(parts.workspace),
         "protected": list(parts.config.git.protected),
         "problem": problem,
@@ -150,18 +155,21 @@ def plan_lines(data: Plan) -> str:
     """The plan for a terminal or a chat."""
     out = [f"Plan for {data['target']}: {data['title']}"]
     for number, item in enumerate(data["items"], 1):
-        gates = ", ".join(item["gates"]) or "none of its own: a test must be red before"
+        gates = ", ".join(item["gates"]) or "none given, so a test has to be found red before"
         after = f", after {', '.join(item['depends_on'])}" if item["depends_on"] else ""
         word = " (done already)" if item["done"] else ""
-        out.append(f"  {number}. {item['id']} {item['title']}{word}{after}")
-        out.append(f"     {len(item['criteria'])} criteria; gate: {gates}")
+        out.append(f"  {number}. #{item['id']} {item['title']}{word}{after}")
+        count = len(item["criteria"])
+        many = "criterion" if count == 1 else "criteria"
+        out.append(f"     {count} {many}; gate: {gates}")
     for check in data["checks"]:
         word = "required" if check["required"] else "optional"
         argv = check["command"]
         shown = " ".join(map(str, argv)) if isinstance(argv, list) else str(argv)
         out.append(f"  check {check['name']} ({word}): {shown}")
     out.append(f"  estimate: {data['estimate']}")
-    out.append("  limits: " + ", ".join(f"{k} {v}" for k, v in data["limits"].items()))
+    bounds = ", ".join(f"{k} {v}" for k, v in data["limits"].items())
+    out.append(f"  limits: {bounds}")
     if data["problem"]:
         out.append(f"  start would be refused: {data['problem']}")
     return "\n".join(out)
@@ -175,11 +183,15 @@ def _already(parts: loop.Parts, session: Session, command: Command, held: Run) -
         return Started(
             state, f"Run {held.id} on {held.target} is {held.status} already.{hint}", None
         )
-    raise Refused(
-        f"Run {held.id} on {held.target} is {held.status} in this workspace, "
-        f"held by {held.host} session {held.session}",
+    raise taken(held)
+
+
+def taken(held: Run) -> Refused:
+    """The refusal where another run has the workspace."""
+    return Refused(
+        f"Run {held.id} on {held.target} is {held.status} in this workspace ({held.host})",
         kept="Nothing was changed",
-        next="/rage resume takes it up here, /rage stop ends it",
+        next="/rage resume takes it up, /rage stop ends it",
     )
 
 
@@ -220,7 +232,9 @@ def _first(
         base_commit=base.commit,
         base_tree=base.tree,
         items_limit=command.items,
-        limits=limits.dump(limits_of(parts.config.limits, command)),
+        limits=limits.dump(
+            limits.typed(parts.config.limits, command.budget, command.max_iterations)
+        ),
         untracked=json.dumps(base.untracked),
         holder=holder,
     )
@@ -234,13 +248,7 @@ def _first(
     return apply(None, event), [event]
 
 
-def limits_of(configured: Limits, command: Command) -> Limits:
-    """The project's limits with what the person typed on top."""
-    chosen = configured
-    if command.budget is not None:
-        item = min(command.budget, configured.item_tokens or command.budget)
-        chosen = replace(chosen, run_tokens=command.budget, item_tokens=item)
-    if command.max_iterations is not None:
-        turns = command.max_iterations
-        chosen = replace(chosen, run_iterations=turns, max_iterations=turns)
-    return chosen
+def _limits(parts: loop.Parts, command: Command) -> str:
+    """The project's limits with what the person typed on top, as a run keeps them."""
+    configured = parts.config.limits
+    return limits.dump(limits.typed(configured, command.budget, command.max_iterations))

@@ -118,7 +118,7 @@ def _next(state: RunState) -> str:
     if state.run.status is RunStatus.PAUSED:
         if waiting:
             return f"rage accept {waiting[0].id} | rage reject {waiting[0].id} --why TEXT"
-        return "rage resume | rage stop"
+        return f'rage run "{state.run.target}" | rage stop'
     if state.run.status is RunStatus.ACTIVE:
         return "rage status"
     return f"git log {state.run.branch}" if state.run.branch else ""

@@ -21,6 +21,9 @@ def chat(host: Host) -> int:
         import readline  # noqa: F401, PLC0415 - line editing and recall for input()
     ending = as_interrupt()
     try:
+        if terminal:
+            help_line = "/rage help tells what RAGE does; " if host.rage is not None else ""
+            host.ui.note(f"{help_line}/exit or Ctrl-D leaves, Ctrl-C ends a turn")
         host.hooks.session_start()
         while (line := _read(terminal, ending)) is not None and line.strip() not in EXIT:
             if line.strip():

@@ -94,7 +94,7 @@ class Terminal:
     def progress(self, line: str) -> None:
         """One line, marked as RAGE's."""
         self.end_text()
-        self._line(f"  » {_clip(line, 200)}", _CYAN)
+        self._line(f"  » {_clip(line, 500)}", _CYAN)
 
     def _line(self, text: str, style: str = "") -> None:
         _write(self._out, _painted(text, style, self._out) + "\n")

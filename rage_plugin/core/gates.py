@@ -53,7 +53,7 @@ def judge(facts: Facts, runs: Sequence[Runs]) -> Judgement:
     say = _Saying(facts, runs, findings)
     if facts.tampered:
         names = _several(facts.tampered)
-        return say.fail(Verdict.TAMPERED, f"{names} is sealed and was changed")
+        return say.fail(Verdict.TAMPERED, f"{names} is sealed: put it back, or a person unseals it")
     if facts.moved:
         return say.fail(Verdict.PARTIAL, "The work tree changed while it was checked")
     if facts.unchanged and not facts.claim_no_change:

@@ -102,6 +102,13 @@ class Cells:
         interpreter = self._environment.interpreter(parsed, command.cwd) if parsed else None
         return self._environment.hash(interpreter, command.command)
 
+    def unable(self, command: CheckCommand) -> str:
+        """Why a command cannot run here at all, before anything is paid; empty when it can."""
+        parsed = recognise(command.command)
+        if parsed is None or self._environment.interpreter(parsed, command.cwd) is not None:
+            return ""
+        return f"No interpreter for `{' '.join(command.command)}` can import pytest"
+
     def run(
         self,
         name: str,

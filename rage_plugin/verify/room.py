@@ -63,7 +63,13 @@ class VerifyRoom:
         self._recover()
         if not any(c.required for c in self.commands()):
             raise nothing_detected()
-        _ = self._cells
+        for command in self.commands():
+            unable = self._cells.unable(command) if command.required else ""
+            if unable:
+                raise Refused(
+                    unable,
+                    next="python3 -m venv .venv && .venv/bin/pip install pytest, and what it tests",
+                )
 
     def commands(self) -> tuple[CheckCommand, ...]:
         """The profile's check commands, else the detected ones."""

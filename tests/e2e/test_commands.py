@@ -234,6 +234,48 @@ def test_a_model_that_cannot_be_used_is_one_object_too(project: Project) -> None
     assert len(done.stderr.strip().splitlines()) == 1
 
 
+def test_a_wish_is_taken_up_once_and_never_by_surprise(project: Project) -> None:
+    """DESIGN: a `start` in a shell is recorded; it is void once anything else was decided."""
+    replies = [reply("", FIX), reply("Fixed.")]
+    assert project.rage("start", "#5").returncode == 0
+    elsewhere = Project(project.home / "other" / "repo", project.home)
+    assert "RAGE" not in chat(elsewhere, ["hello"], [reply("Hello.")])
+    assert not (elsewhere.root / ".git" / "rage").exists()
+    out = chat(project, ["hello"], replies)
+    assert "Taking up `/rage start #5`" in out and ": done" in out
+    project.write({"backlog/6-next.md": ITEM.replace("id: 5", "id: 6")})
+    project.commit("one more")
+    assert project.rage("start", "#6").returncode == 0
+    project.run([reply("Hm.")], "#6")
+    project.rage("stop")
+    assert "RAGE" not in chat(project, ["hello"], [reply("Hello.")])
+
+
+def test_typed_limits_hold_for_a_run_that_goes_on(project: Project) -> None:
+    """A limit pause is left by typing a higher limit with the same target."""
+    first = project.run([reply("Hm.")], "#5", "--max-iterations", "1")
+    assert first.data["reason"].startswith("LIMIT_ITERATIONS")
+    again = project.run([reply("", FIX), reply("Fixed.")], "#5", "--max-iterations", "9")
+    assert (again.data["status"], again.data["run"]) == ("done", first.data["run"])
+
+
+def test_a_missing_pytest_is_found_before_the_model_is_paid(project: Project) -> None:
+    """F065: a check that cannot run is a refused start with what to do."""
+    profile = "verification: {commands: [{name: t, command: [./none/python, -m, pytest]}]}\n"
+    project.write({"rage.yaml": profile})
+    project.commit("profile")
+    result = project.run([reply("", FIX)])
+    assert result.code == 1
+    assert "can import pytest" in result.data["reason"]
+    assert json.loads(project.rage("plan", "#5", "--json").stdout)["problem"]
+
+
+def test_plan_tells_why_start_would_be_refused(project: Project) -> None:
+    """F158: a dirty work tree and another run are told by `plan` already."""
+    project.write({"README.md": "edited"})
+    assert "README.md" in json.loads(project.rage("plan", "#5", "--json").stdout)["problem"]
+
+
 def test_help_in_a_shell(project: Project) -> None:
     """The same verbs as in the chat, help among them."""
     done = project.rage("help")
