@@ -76,11 +76,6 @@ def evidence(
     return Evidence(key, run.id, item, kind, tree, text, at)
 
 
-def seen(row: Evidence, why: str) -> Event:
-    """Something was observed, without any edge."""
-    return Event("observed", why, (_put_evidence(row),), (row.id,))
-
-
 def moved(
     state: RunState,
     to: Phase,

@@ -392,7 +392,6 @@ class RunState:
     """Corrections that still hold, newest last."""
     avoid: tuple[str, ...] = ()
     """Retired approaches of the current item."""
-    extra: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def item(self) -> Item | None:

@@ -53,8 +53,6 @@ class Store(Protocol):
 
     def last_run(self, workspace: str) -> Run | None: ...
 
-    def runs(self, workspace: str) -> Sequence[Run]: ...
-
     def evidence(self, run: str, item: str | None = None) -> Sequence[Evidence]: ...
 
     def finished(self, workspace: str) -> Sequence[Item]:
@@ -118,10 +116,6 @@ class Verifier(Protocol):
         """Run what is needed of the four cells and say what they prove."""
         ...
 
-    def sealed(self, changes: Sequence[Change], unseal: Sequence[str]) -> Sequence[str]:
-        """The changed paths that are sealed or protected."""
-        ...
-
     def cosmetic(self, tree: str, other: str) -> bool:
         """Whether two trees differ in comments and white space alone: no new attempt."""
         ...
@@ -163,10 +157,6 @@ class Deliver(Protocol):
 
     def pin(self, run: str, base: Base) -> None:
         """Keep the base alive under `refs/rage/<run>/base`."""
-        ...
-
-    def find(self, run: str, item: str) -> str:
-        """The commit on HEAD that carries this run's and item's trailers, else empty."""
         ...
 
     def holds(self, run: str, item: str, commit: str) -> bool:

@@ -18,7 +18,6 @@ from .db import Db
 
 _RUN_COLUMNS = ", ".join(f.name for f in fields(Run))
 _ITEM_COLUMNS = ", ".join(f'i."{f.name}"' for f in fields(Item))
-_CHECK_COLUMNS = ", ".join(f.name for f in fields(CheckRecord))
 _DIRECTIVES = 20
 _AVOID = 20
 _TREES = 1_000
