@@ -38,13 +38,13 @@ def open_branch(git: Repository, protected: Sequence[str]) -> str:
     if not branch:
         raise RageError(
             "HEAD moved: it is detached now, and a commit there would belong to no branch",
-            kept="The checked tree",
+            kept="Nothing was changed",
             next="git switch to the run's branch, then /rage resume",
         )
     if is_protected(git, branch, protected):
         raise RageError(
             f"HEAD moved: {shown(branch)} is a protected branch",
-            kept="The checked tree",
+            kept="Nothing was changed",
             next="git switch to the run's branch, then /rage resume",
         )
     return branch

@@ -77,13 +77,13 @@ def refuse_moved(git: Repository, expected: str, tree: str) -> None:
     if head != expected:
         raise RageError(
             f"HEAD moved from {_short(expected)} to {_short(head)} while the item was worked on",
-            kept="The checked tree",
+            kept="The checked tree is kept",
             next=f"git switch to the run's branch at {_short(expected)}, then /rage resume",
         )
     if git.tree_of(head) != tree:
         raise RageError(
             f"HEAD {_short(head)} does not hold the tree {tree[:12]} that the item started from",
-            kept="The checked tree",
+            kept="The checked tree is kept",
             next="/rage stop and start again",
         )
 
