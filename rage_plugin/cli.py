@@ -1,7 +1,7 @@
 """The `rage` command: the same words as in a chat, and the way to run a host.
 
-It parses with `commands`, answers with `answers`, and finds hosts by the entry-point group
-`rage.hosts`; it knows no host and no SQL.
+It parses with `commands`, answers with `answers` and drives what `hosts` finds; it knows no host
+and no SQL.
 """
 
 from __future__ import annotations
@@ -11,13 +11,12 @@ import os
 import sys
 from collections.abc import Callable
 from contextlib import suppress
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, NoReturn
 
 import click
 
-from . import __version__
+from . import __version__, hosts
 from .commands import VERBS, Command, help_text, parse_words
 from .core.errors import RageError, Refused, UsageError
 from .hookspecs import Session
@@ -318,13 +317,14 @@ def run(
     words = _start_words((), budget, max_iterations, items, snapshot)
     parse_words(["start", *target, *words])
     _refuse_tools("run", workspace)
+    entry = hosts.find(host)
     try:
-        made = _host(host)(workspace, model)
+        code = hosts.Driven(entry, workspace, model).run(" ".join(target), words, as_json)
     except RageError as error:
         if as_json:
             click.echo(json.dumps({**NO_REPORT, "status": "failed", "reason": error.line()}))
         raise
-    sys.exit(made.run(" ".join(target), words, as_json=as_json))
+    sys.exit(code)
 
 
 @rage.command(cls=Examples)
@@ -333,15 +333,8 @@ def run(
 @workspace_option
 def chat(host: str, model: str, without_rage: bool, workspace: str) -> None:
     """Chat with the embedded host; type /rage help there."""
-    sys.exit(_host(host)(workspace, model, with_rage=not without_rage).chat())
-
-
-def _host(name: str) -> Any:
-    """A host's class by the entry-point group `rage.hosts`."""
-    found = {e.name: e for e in entry_points(group="rage.hosts")}
-    if name not in found:
-        raise UsageError(f"There is no host {name!r}; installed: {', '.join(sorted(found))}")
-    return found[name].load()
+    driven = hosts.Driven(hosts.find(host), workspace, model, with_rage=not without_rage)
+    sys.exit(driven.chat())
 
 
 @rage.command(cls=Examples)
