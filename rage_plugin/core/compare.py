@@ -329,8 +329,8 @@ def _unexplained(finding: Finding, base: Cell, green: Cell) -> None:
     why = green.note or "fails although no test in it does"
     if base.verdict is Verdict.PASS or (SESSION in green.outcomes and SESSION not in base.outcomes):
         finding.failing[finding.command] = why
-    elif not _only_exit_code(base):
-        finding.reasons.append(f"{finding.command} {why}")
+    elif SESSION not in green.outcomes and not _only_exit_code(base):
+        finding.reasons.append(f"{finding.command}: {why}")
 
 
 def _only_exit_code(cell: Cell) -> bool:

@@ -11,7 +11,7 @@ from .model import Cell, Outcome
 
 MISSING = "not in this tree"
 """The text in `Cell.broken` for a target that the tree does not have."""
-SESSION = "(session)"
+SESSION = "(the run as a whole)"
 """The id that stands for what a plugin demands of a whole run, e.g. a coverage threshold."""
 MANY = 40
 """More ids than this are re-run by file: an argv has an end."""

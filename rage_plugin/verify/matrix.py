@@ -111,6 +111,10 @@ class Matrix:
         ]
         every = tuple(r for _, r in pairs)
         facts = self._gates(facts, pairs)
+        for command, runs in pairs:
+            if any(c.verdict is Verdict.COULD_NOT_RUN for c in runs.target):
+                # The base tells whether that is the agent's fault or the environment's.
+                runs.base.append(self._run("base", command, self._sides.base))
         if facts.unchanged or any(find(facts, r).settled for r in every):
             return facts, every
         for command, runs in pairs:

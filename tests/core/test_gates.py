@@ -420,6 +420,15 @@ def test_a_threshold_of_the_whole_run_counts() -> None:
     assert "coverage" in found.message
 
 
+def test_a_threshold_that_was_missed_before_is_an_old_failure() -> None:
+    """F164: coverage was too low beside the red test; the fix is not refused for it."""
+    made = fixed()
+    made.base = [cell(outcomes={OLD: PASS, RED: FAIL, SESSION: FAIL})] * 2
+    made.regression = made.green = [cell(outcomes={OLD: PASS, RED: PASS, SESSION: FAIL})] * 2
+    found = verdict(made)
+    assert (found.verification, found.preexisting) == (Verification.PASS, (SESSION,))
+
+
 def test_paths_decide_before_runs() -> None:
     """F138: a sealed path that changed is tampered, whatever the runs say."""
     found = verdict(fixed(), replace(FACTS, tampered=("conftest.py",)))

@@ -168,6 +168,25 @@ def test_a_gate_that_cannot_be_imported_before_is_red(folder: Path) -> None:
     assert found.red == ("tests/test_more.py::test_x",)
 
 
+def test_checks_that_run_nowhere_are_not_the_agents_fault(folder: Path) -> None:
+    """F104: a runner's option that the environment does not know: a person mends it, no attempt."""
+    old = PYPROJECT + 'addopts = "--of-a-plugin-that-is-not-there"\n'
+    project = Project.make(folder, {**FILES, "pyproject.toml": old})
+    found = project.judge(FIX)
+    assert (found.verdict, found.blocked) == (Verdict.COULD_NOT_RUN, True)
+    assert "--of-a-plugin-that-is-not-there" in found.message
+    assert cells(found) == ["target", "base"]
+
+
+def test_a_gate_that_cannot_run_by_the_change_is_the_agents_fault(folder: Path) -> None:
+    """F104: the same verdict, and the base runs."""
+    support = "import calc.core\n"
+    project = Project.make(folder, {**FILES, "tests/conftest.py": support})
+    found = project.judge({CORE_PY: "def add(a, b:\n"})
+    assert (found.verification, found.verdict) == (FAIL, Verdict.COULD_NOT_RUN)
+    assert not found.blocked
+
+
 def test_untracked_files_of_before_prove_nothing(folder: Path) -> None:
     """F162: a gate that passes only with files that a commit lacks is unverified."""
     project = Project.make(folder)
