@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pluggy
 
-from . import bootstrap, commands, control, loop, report, wish
+from . import bootstrap, briefing, commands, control, loop, report, wish
 from .answers import answer, owned
 from .core import limits
 from .core.errors import RageError, UsageError
@@ -198,7 +198,7 @@ class ActiveHooks:
             state = bound.room.store.load(bound.run)
             if state.run.status is not RunStatus.ACTIVE:
                 return None
-            text = loop.packet(bound.room.parts, state)
+            text = briefing.packet(bound.room.parts, state)
             self._book(bound.room, session, state, "packet", text)
         except Exception:  # noqa: BLE001 - law 9
             self._fault(session)
@@ -276,11 +276,11 @@ class ActiveHooks:
         if ticked.text is None:
             self._release(bound.run)
             return Stop(report.lines(report.report(room.store, bound.run)))
-        if ticked.text not in (loop.GO_ON, loop.ASK_AGAIN):
+        if ticked.text not in (briefing.GO_ON, briefing.ASK_AGAIN):
             self._book(room, session, ticked.state, "brief", ticked.text)
         if "before_model" not in session.flags:
             return Continue(ticked.text)
-        packet = loop.packet(room.parts, ticked.state)
+        packet = briefing.packet(room.parts, ticked.state)
         self._book(room, session, ticked.state, "packet", packet)
         return Continue(f"{ticked.text}\n\n{packet}")
 

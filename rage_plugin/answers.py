@@ -7,12 +7,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from . import control, intake, loop, report
+from . import control, intake, report
 from .commands import Command, help_text
 from .core.errors import Refused
 from .core.model import RunState, RunStatus
 from .core.ports import Progress
 from .hookspecs import Session
+from .parts import Parts
 
 NOBODY = frozenset({"", "null", "none", "undefined", "nil"})
 
@@ -34,7 +35,7 @@ class Room(Protocol):
     """What of an open workspace is needed here."""
 
     @property
-    def parts(self) -> loop.Parts: ...
+    def parts(self) -> Parts: ...
 
     def context(self) -> tuple[str, dict[str, object]]: ...
 
@@ -70,7 +71,7 @@ def answer(room: Room, session: Session, command: Command, progress: Progress) -
             return Answer(text, _report(parts, state), state)
 
 
-def _act(parts: loop.Parts, command: Command) -> RunState:
+def _act(parts: Parts, command: Command) -> RunState:
     match command.verb:
         case "pause":
             return control.pause(parts)
@@ -98,7 +99,7 @@ def _told(command: Command, state: RunState) -> str:
     return ""
 
 
-def _resumable(parts: loop.Parts, session: Session, command: Command) -> bool:
+def _resumable(parts: Parts, session: Session, command: Command) -> bool:
     """Whether `start` names the run that waits here already: then it goes on (F004)."""
     run = parts.store.active_run(parts.workspace)
     if run is None or run.target != command.target:
@@ -108,7 +109,7 @@ def _resumable(parts: loop.Parts, session: Session, command: Command) -> bool:
     return (run.host, run.session) != (session.host, session.id) and not alive(run.holder)
 
 
-def _resume(parts: loop.Parts, session: Session, progress: Progress) -> Answer:
+def _resume(parts: Parts, session: Session, progress: Progress) -> Answer:
     owned(session)
     ticked = control.resume(parts, session, holder(), alive, progress)
     text = report.status_line(ticked.state)
@@ -148,11 +149,11 @@ def alive(name: str) -> bool:
         return False
 
 
-def _report(parts: loop.Parts, state: RunState) -> dict[str, object]:
+def _report(parts: Parts, state: RunState) -> dict[str, object]:
     return dict(report.report(parts.store, state.run.id))
 
 
-def _status(parts: loop.Parts) -> Answer:
+def _status(parts: Parts) -> Answer:
     run = parts.store.active_run(parts.workspace) or parts.store.last_run(parts.workspace)
     if run is None:
         return Answer(f"{control.NO_RUN}. Next: /rage start TARGET", {"status": "none"})
@@ -163,7 +164,7 @@ def _status(parts: loop.Parts) -> Answer:
     return Answer(text, _report(parts, state), state)
 
 
-def _full_report(parts: loop.Parts) -> Answer:
+def _full_report(parts: Parts) -> Answer:
     run = parts.store.active_run(parts.workspace) or parts.store.last_run(parts.workspace)
     if run is None:
         raise Refused(control.NO_RUN, next="/rage start TARGET")

@@ -22,8 +22,8 @@ from .core.model import RunState
 from .deliver import DeliverRoom, JsonlSink
 from .flag import active_flag
 from .hookspecs import PROJECT, ExtensionSpec
-from .loop import Parts
 from .packet import PacketRoom, known_values
+from .parts import Parts
 from .profile import load_profile
 from .repository import Repository
 from .review import WorkspaceSurvey

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from . import loop
+from . import briefing, loop
 from .commands import Command
 from .core import decide, facts, limits
 from .core.errors import Refused
@@ -29,11 +29,12 @@ from .core.model import (
 from .core.order import next_item
 from .core.ports import Progress
 from .hookspecs import Session
+from .parts import Parts, write
 
 NO_RUN = "There is no run in this workspace"
 
 
-def current(parts: loop.Parts) -> Run:
+def current(parts: Parts) -> Run:
     """The run that is active or paused here, or `Refused`."""
     run = parts.store.active_run(parts.workspace)
     if run is None:
@@ -41,17 +42,17 @@ def current(parts: loop.Parts) -> Run:
     return run
 
 
-def pause(parts: loop.Parts, detail: str = "A person paused the run") -> RunState:
+def pause(parts: Parts, detail: str = "A person paused the run") -> RunState:
     """The run waits; the workspace stays as it is."""
     return _write(parts, current(parts).id, lambda s, now: _pause(s, PauseReason.USER, detail, now))
 
 
-def interrupt(parts: loop.Parts, run: str, reason: PauseReason, detail: str) -> RunState:
+def interrupt(parts: Parts, run: str, reason: PauseReason, detail: str) -> RunState:
     """Pause a given run for a typed reason; absorbing: a run that is not active stays as it is."""
     return _write(parts, run, lambda s, now: _pause(s, reason, detail, now))
 
 
-def stop(parts: loop.Parts) -> RunState:
+def stop(parts: Parts) -> RunState:
     """The run is over; commits stay, the workspace stays as it is."""
 
     def write(state: RunState, now: float) -> list[Event]:
@@ -61,7 +62,7 @@ def stop(parts: loop.Parts) -> RunState:
 
 
 def resume(
-    parts: loop.Parts,
+    parts: Parts,
     session: Session,
     holder: str,
     alive: Callable[[str], bool],
@@ -82,12 +83,12 @@ def resume(
 
     _write(parts, run.id, write)
     ticked = loop.tick(parts, run.id, None, 0, progress)
-    if ticked.state.run.status is RunStatus.ACTIVE and ticked.text == loop.GO_ON:
-        return loop.Ticked(ticked.state, loop.brief(parts, ticked.state))
+    if ticked.state.run.status is RunStatus.ACTIVE and ticked.text == briefing.GO_ON:
+        return loop.Ticked(ticked.state, briefing.brief(parts, ticked.state))
     return ticked
 
 
-def correct(parts: loop.Parts, text: str, run: str = "") -> RunState:
+def correct(parts: Parts, text: str, run: str = "") -> RunState:
     """A versioned correction of a run, else of the current one: its slice is superseded."""
 
     def write(state: RunState, now: float) -> list[Event]:
@@ -96,7 +97,7 @@ def correct(parts: loop.Parts, text: str, run: str = "") -> RunState:
     return _write(parts, run or current(parts).id, write)
 
 
-def accept(parts: loop.Parts, item_id: str) -> RunState:
+def accept(parts: Parts, item_id: str) -> RunState:
     """A person's word that an unverified item is done; bound to its tree, once (F163)."""
 
     def write(state: RunState, now: float) -> list[Event]:
@@ -115,7 +116,7 @@ def accept(parts: loop.Parts, item_id: str) -> RunState:
     return _write(parts, _last(parts), write)
 
 
-def reject(parts: loop.Parts, item_id: str, why: str) -> RunState:
+def reject(parts: Parts, item_id: str, why: str) -> RunState:
     """A person's word against an unverified item: its commit is taken back by a new commit."""
     run = _last(parts)
     state = parts.store.load(run)
@@ -137,7 +138,7 @@ def reject(parts: loop.Parts, item_id: str, why: str) -> RunState:
     return _write(parts, run, write)
 
 
-def limit(parts: loop.Parts, command: Command) -> None:
+def limit(parts: Parts, command: Command) -> None:
     """The limits that a person typed with the words that continue a run."""
 
     def write(state: RunState, now: float) -> list[Event]:
@@ -150,7 +151,7 @@ def limit(parts: loop.Parts, command: Command) -> None:
     _write(parts, current(parts).id, write)
 
 
-def _last(parts: loop.Parts) -> str:
+def _last(parts: Parts) -> str:
     run = parts.store.active_run(parts.workspace) or parts.store.last_run(parts.workspace)
     if run is None:
         raise Refused(NO_RUN, next="/rage start TARGET")
@@ -196,7 +197,5 @@ def _waiting(state: RunState, item_id: str) -> Item:
     return item
 
 
-def _write(
-    parts: loop.Parts, run: str, events: Callable[[RunState, float], list[Event]]
-) -> RunState:
-    return loop.write(parts, run, lambda state: events(state, parts.clock.now()))
+def _write(parts: Parts, run: str, events: Callable[[RunState, float], list[Event]]) -> RunState:
+    return write(parts, run, lambda state: events(state, parts.clock.now()))

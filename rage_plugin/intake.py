@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TypedDict
 
-from . import loop
+from . import briefing, loop
 from .commands import Command
 from .core import facts, limits
 from .core.decide import Seen, Walk
@@ -20,6 +20,7 @@ from .core.events import Event
 from .core.fold import apply
 from .core.model import Base, Item, ItemSpec, Phase, Run, RunState, RunStatus
 from .hookspecs import Session
+from .parts import Parts
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +32,7 @@ class Started:
     brief: str | None
 
 
-def start(parts: loop.Parts, session: Session, command: Command, run: str, holder: str) -> Started:
+def start(parts: Parts, session: Session, command: Command, run: str, holder: str) -> Started:
     """Begin a run on a target; the same run when it is active already (F004)."""
     held = parts.store.active_run(parts.workspace)
     if held is not None:
@@ -57,7 +58,7 @@ def start(parts: loop.Parts, session: Session, command: Command, run: str, holde
     walk = Walk(state, Seen(base.tree, (), None, "", "done", 0, state.run.started_at, turn=False))
     first = loop.next_ready(state)
     walk = loop.begin(parts, walk, events, first)
-    brief = loop.brief(parts, walk.state)
+    brief = briefing.brief(parts, walk.state)
     parts.store.append(run, 0, events, state.run.started_at)
     state = parts.store.load(run)
     count = f"{len(todo)} items, #{first} first" if len(todo) > 1 else f"item #{first}"
@@ -65,7 +66,7 @@ def start(parts: loop.Parts, session: Session, command: Command, run: str, holde
     return Started(state, "\n".join([*lines, *[n for n in notes if n]]), brief)
 
 
-def delivered(parts: loop.Parts, specs: Sequence[ItemSpec]) -> frozenset[str]:
+def delivered(parts: Parts, specs: Sequence[ItemSpec]) -> frozenset[str]:
     """Ids of items that an earlier run finished, as the database and HEAD's history agree.
 
     The backlog's own files are edited by nobody, so this is how RAGE knows. An item whose criteria
@@ -107,7 +108,7 @@ class Plan(TypedDict):
     problem: str
 
 
-def plan(parts: loop.Parts, command: Command) -> Plan:
+def plan(parts: Parts, command: Command) -> Plan:
     """What `start` would do: no model call, nothing written (F158)."""
     specs = parts.backlog.resolve(command.target)
     done = delivered(parts, specs)
@@ -175,7 +176,7 @@ def plan_lines(data: Plan) -> str:
     return "\n".join(out)
 
 
-def _already(parts: loop.Parts, session: Session, command: Command, held: Run) -> Started:
+def _already(parts: Parts, session: Session, command: Command, held: Run) -> Started:
     state = parts.store.load(held.id)
     same_owner = (held.host, held.session) == (session.host, session.id)
     if held.target == command.target and same_owner:
@@ -195,9 +196,7 @@ def taken(held: Run) -> Refused:
     )
 
 
-def _nothing(
-    parts: loop.Parts, session: Session, command: Command, run: str, title: str
-) -> Started:
+def _nothing(parts: Parts, session: Session, command: Command, run: str, title: str) -> Started:
     now = parts.clock.now()
     state, events = _first(parts, session, command, run, "", title, "", Base("", ""), [])
     done = facts.finished(state, "Nothing to do: every item of the target is closed or done", now)
@@ -206,7 +205,7 @@ def _nothing(
 
 
 def _first(
-    parts: loop.Parts,
+    parts: Parts,
     session: Session,
     command: Command,
     run: str,
@@ -248,7 +247,7 @@ def _first(
     return apply(None, event), [event]
 
 
-def _limits(parts: loop.Parts, command: Command) -> str:
+def _limits(parts: Parts, command: Command) -> str:
     """The project's limits with what the person typed on top, as a run keeps them."""
     configured = parts.config.limits
     return limits.dump(limits.typed(configured, command.budget, command.max_iterations))

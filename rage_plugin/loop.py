@@ -10,8 +10,8 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
+from . import briefing
 from .core import facts, proposal
-from .core.config import ProjectConfig
 from .core.decide import (
     Begin,
     Commit,
@@ -32,7 +32,6 @@ from .core.model import (
     Base,
     Change,
     Item,
-    ItemSpec,
     Judgement,
     JudgeRequest,
     PauseReason,
@@ -42,46 +41,11 @@ from .core.model import (
     RunStatus,
 )
 from .core.order import next_item
-from .core.ports import (
-    Backlog,
-    Clock,
-    Deliver,
-    Packets,
-    Progress,
-    Store,
-    Survey,
-    Verifier,
-)
+from .core.ports import Progress
 from .hookspecs import Turn
+from .parts import Parts, write
 
 STALE_RETRIES = 5
-WRITE_RETRIES = 50
-GO_ON = "Go on with the RAGE task."
-ASK_AGAIN = f"Before you go on, answer with one line: {proposal.ASK}"
-INSTRUCTIONS = {
-    Phase.ANALYZE: f"Choose one slice, say it in one line, then make it: {proposal.ASK}",
-    Phase.GENERATE: "Make the change inside the scope, then rest: RAGE checks and commits.",
-    Phase.EXECUTE: "Rest: RAGE runs the checks.",
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Parts:
-    """The rooms behind their ports, as `bootstrap` wired them for one workspace."""
-
-    workspace: str
-    """Identity of the repository: the real path of its git common dir."""
-    root: str
-    config: ProjectConfig
-    store: Store
-    backlog: Backlog
-    verifier: Verifier
-    deliver: Deliver
-    packets: Packets
-    survey: Survey
-    clock: Clock
-    sink: Callable[[RunState, str], None]
-    """Told of what happened after it was recorded; its failure never flips a state."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,25 +108,6 @@ def tick(parts: Parts, run: str, turn: Turn | None, tokens: int, progress: Progr
     return _tick(parts, _Journal(parts, run), turn, tokens, progress)
 
 
-def write(parts: Parts, run: str, events: Callable[[RunState], list[Event]]) -> RunState:
-    """Decide on what holds now and write; decide again when somebody wrote first."""
-    for _ in range(WRITE_RETRIES):
-        state = parts.store.load(run)
-        new = events(state)
-        if not new:
-            return state
-        try:
-            parts.store.append(run, state.run.version, new, parts.clock.now())
-        except StaleWrite:
-            continue
-        after = parts.store.load(run)
-        for event in new:
-            if event.kind.startswith(("run_", "item_")):
-                parts.sink(after, event.kind)
-        return after
-    raise StaleWrite("The run is being written to all the time", next="try again")
-
-
 def _tick(
     parts: Parts, journal: _Journal, turn: Turn | None, tokens: int, progress: Progress
 ) -> Ticked:
@@ -177,7 +122,7 @@ def _tick(
     except RageError as error:
         return _paused(parts, journal, state, PauseReason.CHECK_COULD_NOT_RUN, error)
     begun: Item | None = None
-    text: str | None = GO_ON
+    text: str | None = briefing.GO_ON
     while True:
         step = next_step(walk)
         try:
@@ -198,7 +143,7 @@ def _tick(
                     text = ""
                     break
                 case Rest():
-                    text = ASK_AGAIN if step.ask_again else GO_ON
+                    text = briefing.ASK_AGAIN if step.ask_again else briefing.GO_ON
                     break
                 case Halt():
                     text = None
@@ -210,7 +155,7 @@ def _tick(
     state = walk.state
     if begun is not None:
         try:
-            text = brief(parts, state)
+            text = briefing.brief(parts, state)
         except RageError as error:
             return _paused(parts, journal, state, PauseReason.SPEC_DEVIATION, error)
     journal.flush(walk.seen.now)
@@ -387,35 +332,6 @@ def begin(parts: Parts, walk: Walk, pending: list[Event], item_id: str) -> Walk:
     )
     pending.append(event)
     return replace(walk, state=apply(state, event), judgement=None)
-
-
-def spec_of(parts: Parts, state: RunState) -> ItemSpec:
-    """The current item as its source tells it now; its criteria must be those of the intake."""
-    item = state.working
-    for spec in parts.backlog.resolve(state.run.target):
-        if spec.id == item.id:
-            if facts.item_from(spec, state.run.id, 0).criteria_hash != item.criteria_hash:
-                raise RageError(
-                    f"The criteria of {item.id} changed since the run began ({item.source})",
-                    kept="Everything committed so far",
-                    next="restore the file and /rage resume, or /rage stop and start again",
-                )
-            return spec
-    raise RageError(
-        f"{item.id} is no longer in {item.source}",
-        kept="Everything committed so far",
-        next="restore it and /rage resume, or /rage stop",
-    )
-
-
-def brief(parts: Parts, state: RunState) -> str:
-    """The message that begins the current item's first turn."""
-    return parts.packets.brief(state, spec_of(parts, state), parts.survey.pointers())
-
-
-def packet(parts: Parts, state: RunState) -> str:
-    """The packet for the next model call."""
-    return parts.packets.packet(state, INSTRUCTIONS.get(state.run.phase, ""))
 
 
 def _reason(step: object) -> PauseReason:
