@@ -1,9 +1,17 @@
-"""The host in docs/host-adapter.md is run as it stands there until an item is done."""
+"""The host in docs/host-adapter.md is run as it stands there until an item is done.
+
+In this process, to see every request; then installed by its entry point and driven by `rage run`.
+"""
 
 from __future__ import annotations
 
+import json
 import re
+import subprocess
+import sys
+import time
 import types
+import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,6 +26,8 @@ from ..e2e.project import ENVIRONMENT, FIXED, Project
 from .pages import ROOT, only
 
 PAGE = "host-adapter.md"
+WAIT_S = (0.2, 60.0)
+"""Back-off of the page's host, shortened for a test."""
 HOOKS = [name for name in vars(HostSpec) if name.startswith("rage_")]
 
 
@@ -57,12 +67,16 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
 
 
 @pytest.fixture
-def host(project: Project) -> Iterator[Callable[[Script], Any]]:
+def host(project: Project, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Script], Any]]:
     made: list[Any] = []
 
     def make(script: Script) -> Any:
         module = page_module("small_host", only(PAGE, "python", "class Host"))
-        made.append(module.Host(project.root, script))
+        module.WAIT_S = WAIT_S
+        replies = types.ModuleType("page_replies")
+        replies.model = script  # type: ignore[attr-defined]
+        monkeypatch.setitem(sys.modules, "page_replies", replies)
+        made.append(module.Host(str(project.root), "page_replies:model"))
         return made[-1]
 
     yield make
@@ -114,8 +128,10 @@ def test_an_interrupt_and_a_failing_provider_pause_the_run(
     """What the page says of `Turn.reason`: nothing continues after an interrupt, errors end."""
     chat = host(Script([{"content": ""}]))
     errors: list[type[BaseException]] = [KeyboardInterrupt]
+    asked: list[float] = []
 
     def failing(_request: list[dict[str, Any]]) -> dict[str, Any]:
+        asked.append(time.monotonic())
         raise errors[0]("the line is dead")
 
     chat.model = failing
@@ -126,6 +142,103 @@ def test_an_interrupt_and_a_failing_provider_pause_the_run(
     chat.send("/rage resume")
     assert chat.rage.report(chat.session)["reason"].startswith("PROVIDER_ERRORS")
     assert chat.calls == 4
+    _, first, second, third = asked
+    assert second - first >= WAIT_S[0], "the page's own advice: back off"
+    assert third - second >= 2 * WAIT_S[0], "longer each time"
+
+
+def test_the_host_has_a_cap_of_its_own(
+    project: Project, host: Callable[[Script], Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A plugin that always goes on does not hold the chat for ever."""
+
+    class Endless:
+        @rage_plugin.hookimpl
+        def rage_turn_end(self) -> rage_plugin.Continue:
+            return rage_plugin.Continue("more")
+
+    chat = host(Script([{"content": "Hello."}]))
+    chat.manager.register(Endless())
+    chat.send("Good morning.")
+    [cap] = re.findall(r"^TURNS = (\d+)$", page(), re.MULTILINE)
+    assert chat.calls == int(cap)
+    assert f"{cap} turns in a row are the host's own limit" in capsys.readouterr().out
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the page's distribution, built from its two blocks and unpacked."""
+    folder = tmp_path_factory.mktemp("distribution")
+    (folder / "pyproject.toml").write_text(only(PAGE, "toml", "rage.hosts"), "utf-8")
+    (folder / "small_host.py").write_text(only(PAGE, "python", "class Host"), "utf-8")
+    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", "dist"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    [wheel] = (folder / "dist").iterdir()
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(folder / "site")
+    return folder / "site"
+
+
+@pytest.fixture
+def installed(
+    project: Project, site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """`rage WORDS --host small` with the distribution installed and a model of these replies."""
+
+    def rage(
+        *words: str, replies: Sequence[dict[str, Any]], stdin: str | None = None
+    ) -> subprocess.CompletedProcess[str]:
+        text = json.dumps([{"tools": [], "usage": [10, 1], **r} for r in replies])
+        code = f"import json\n\nrest = json.loads({text!r})\n\n\ndef reply(messages):\n"
+        code += "    return rest.pop(0) if len(rest) > 1 else rest[0]\n"
+        (tmp_path / "my_models.py").write_text(code, "utf-8")
+        monkeypatch.setitem(ENVIRONMENT, "PYTHONPATH", f"{site}:{tmp_path}")
+        more = ("--host", "small", "--model", "my_models:reply")
+        return project.rage(*words, *more, stdin=stdin)
+
+    return rage
+
+
+def test_rage_run_drives_the_page_s_host(
+    project: Project, installed: Callable[..., subprocess.CompletedProcess[str]]
+) -> None:
+    """F024, F155: found by its entry point, called by the page's contract, one JSON object."""
+    replies = [write("calc/__init__.py", FIXED), {"content": "Fixed."}]
+    done = installed("run", "#5", "--json", "--budget", "300k", replies=replies)
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout)
+    assert (result["status"], result["items"][0]["status"]) == ("done", "done")
+    assert "was red and is green" in done.stderr
+    again = installed("run", "#9", "--json", replies=replies)
+    assert again.returncode == 1
+    assert json.loads(again.stdout)["reason"].startswith("There is no item 9")
+
+
+def test_rage_run_tells_what_the_page_s_host_came_to(
+    project: Project, installed: Callable[..., subprocess.CompletedProcess[str]]
+) -> None:
+    """The options reach the run, a paused run is 4, and a bad model is one line."""
+    done = installed("run", "#5", "--max-iterations", "1", replies=[{"content": "Hm."}])
+    assert done.returncode == 4, done.stderr
+    assert "LIMIT_ITERATIONS: 1 turns were the limit" in done.stdout
+    bad = project.rage("run", "#5", "--host", "small", "--model", "nowhere:reply")
+    assert bad.returncode == 1
+    assert bad.stderr.startswith("There is no model 'nowhere:reply': No module named")
+    assert bad.stderr.count("\n") == 1
+
+
+def test_rage_chat_drives_the_page_s_host(
+    project: Project, installed: Callable[..., subprocess.CompletedProcess[str]]
+) -> None:
+    """With the plugin, and without it the same chat."""
+    lines = "/rage status\n/exit\n"
+    done = installed("chat", replies=[{"content": "Hm."}], stdin=lines)
+    assert done.returncode == 0, done.stderr
+    assert "There is no run in this workspace" in done.stdout
+    done = installed("chat", "--without-rage", replies=[{"content": "Hm."}], stdin=lines)
+    assert done.returncode == 0, done.stderr
+    assert "There is no run" not in done.stdout
 
 
 def test_a_plugin_that_fails_costs_one_line(
