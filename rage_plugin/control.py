@@ -122,6 +122,7 @@ def reject(parts: Parts, item_id: str, why: str) -> RunState:
     state = parts.store.load(run)
     item = _waiting(state, item_id)
     revert = parts.deliver.revert(run, item_id, item.commit) if item.commit else ""
+    before, tree = parts.deliver.made(revert) if revert else ("", "")
 
     def write(state: RunState, now: float) -> list[Event]:
         item = _waiting(state, item_id)
@@ -133,7 +134,8 @@ def reject(parts: Parts, item_id: str, why: str) -> RunState:
         }
         data = {"why": f"A person rejected {item_id}: {why[:500]}", "revert": revert}
         row = facts.evidence(state, "reject", item.tree, data, now)
-        return _with_end(state, facts.person(state, item_id, values, row), row, now)
+        ended = _with_end(state, facts.person(state, item_id, values, row), row, now)
+        return [*ended, *(facts.ground_moved(state, revert, before, tree) if revert else [])]
 
     return _write(parts, run, write)
 

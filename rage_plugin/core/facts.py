@@ -392,6 +392,18 @@ def person(state: RunState, item_id: str, values: Mapping[str, Scalar], row: Evi
     return Event(kind, str(json.loads(row.data).get("why", "")), puts, (row.id,))
 
 
+def ground_moved(state: RunState, commit: str, before: str, tree: str) -> list[Event]:
+    """A commit by a person's word came below the item that is worked on: it starts from there.
+
+    No event where no item is worked on, or where it did not start from the commit `before`.
+    """
+    item = state.item
+    if item is None or item.state is not ItemState.IN_PROGRESS or item.base_commit != before:
+        return []
+    put = _put_item(state.run.id, item.id, {"base_commit": commit, "base_tree": tree})
+    return [Event("ground_moved", f"{item.id} goes on from {commit[:12]}", (put,))]
+
+
 def limits_changed(state: RunState, limits: str, why: str) -> Event:
     """A person raised or lowered a limit."""
     return Event("limits", why, (_put_run(state.run.id, {"limits": limits}),))

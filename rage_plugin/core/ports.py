@@ -183,6 +183,10 @@ class Deliver(Protocol):
         """A new commit that takes an item's commit back; its id."""
         ...
 
+    def made(self, commit: str) -> tuple[str, str]:
+        """The first parent of a commit, empty for a root commit, and its tree."""
+        ...
+
 
 class Packets(Protocol):
     """Renders what the model sees while a run is active."""

@@ -29,7 +29,7 @@ def revert(git: Repository, run: str, item: str, bad: str, base: str, branch: st
         raise RageError(
             f"{bad[:12]} is not this run's commit of {item}", kept="Nothing was changed"
         )
-    back = objects.changes(git, told.tree, git.tree_of(_parent(git, bad)))
+    back = objects.changes(git, told.tree, git.tree_of(parent_of(git, bad)))
     head = git.head()
     if (done := history.find_revert(git, run, bad, base)) is not None:
         if head == done.commit:
@@ -55,9 +55,9 @@ def revert(git: Repository, run: str, item: str, bad: str, base: str, branch: st
     return made
 
 
-def _parent(git: Repository, bad: str) -> str:
+def parent_of(git: Repository, commit: str) -> str:
     """The first parent as the commit names it: in a shallow clone rev-parse would say none."""
-    header, _, _ = git.run("cat-file", "commit", bad).out.partition(b"\n\n")
+    header, _, _ = git.run("cat-file", "commit", commit).out.partition(b"\n\n")
     parents = [line[7:] for line in header.split(b"\n") if line.startswith(b"parent ")]
     return parents[0].decode("ascii") if parents else ""
 

@@ -112,6 +112,10 @@ class DeliverRoom:
             on = branch.open_branch(self._git, self._config.protected)
             return revert.revert(self._git, run, item, commit, self._base(run), on)
 
+    def made(self, commit: str) -> tuple[str, str]:
+        """The first parent of a commit, empty for a root commit, and its tree."""
+        return revert.parent_of(self._git, commit), self._git.tree_of(commit)
+
     def _base(self, run: str) -> str:
         """The commit the run began at, as far as it is pinned."""
         return refs.resolve(self._git, refs.base_ref(run))

@@ -1,10 +1,10 @@
-"""What a person types while a commit is being made: by a slow hook, from another terminal."""
+"""What a person types from another terminal while the run is at work."""
 
 from __future__ import annotations
 
 import sys
 
-from .project import FIX, ITEM, Project, edit, rage_line, reply
+from .project import FIX, ITEM, Project, edit, rage_line, reply, write
 
 LINE = rage_line(slice="add adds", gate="tests/test_add.py", scope=["calc"])
 SECOND = ITEM.replace("id: 5", "id: 6\ndepends_on: [5]").replace("Sums are", "Twice is")
@@ -61,3 +61,27 @@ def test_a_correction_is_for_what_follows(project: Project) -> None:
     made = [i["commits"] for i in result.data["items"]]
     assert [c for one in made for c in one] == commits(project)[::-1]
     assert result.data["iterations"] == 2
+
+
+def test_a_rejection_moves_the_ground_of_the_item_that_is_worked_on(project: Project) -> None:
+    """F163: taking one item back does not fail or hold up the next, which began on top of it."""
+    first = "---\nid: 4\ntitle: A note\npriority: 1\n---\nWrite a note.\n"
+    project.write({"backlog/4-note.md": first, "backlog/9-all.md": "# All\n\n- [ ] #4\n- [ ] #5\n"})
+    project.commit("items")
+    note = reply(rage_line(slice="a note", scope=["NOTES.md"]), write("NOTES.md", "x\n"))
+    wrong = edit("calc/__init__.py", "a - b", "a * b")
+    replies = [note, reply("Done."), reply(LINE, wrong), reply("Done.")]
+    result = project.run(replies, "#9", "--max-iterations", "2")
+    assert result.items["4"]["status"] == "unverified", result.data
+    assert (result.data["status"], result.items["5"]["status"]) == ("paused", "in_progress")
+    done = project.rage("reject", "4", "--why", "not wanted")
+    assert done.returncode == 0, done.stderr
+    assert not (project.root / "NOTES.md").exists()
+    result = project.run(
+        [reply(LINE, edit("calc/__init__.py", "a * b", "a + b")), reply("Done.")],
+        "#9",
+        "--max-iterations",
+        "9",
+    )
+    assert result.items["5"]["status"] == "done", result.data
+    assert project.git("diff", "--stat", "HEAD~1", "HEAD").count("|") == 1
