@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import venv
 from pathlib import Path
 from typing import Any
 
@@ -82,6 +83,57 @@ def test_what_the_page_says_is_refused(line: str, said: str) -> None:
     with pytest.raises(Refused, match=re.escape(said)) as caught:
         parse_profile(text)
     assert "rage.yaml:" in caught.value.line()
+
+
+COMMANDS = """verification:
+  commands:
+    - name: tests
+      command: [{python}, -m, pytest, -q, "{{targets}}"]
+    - name: compiles
+      command: [python, -m, compileall, -q, {compiled}]
+"""
+
+
+def test_a_source_file_that_a_command_names_is_sealed(tmp_path: Path) -> None:
+    """And its folder is not, which is what the page tells to name."""
+    for number, (compiled, code) in enumerate([("calc/__init__.py", 4), ("calc", 0)]):
+        files = {**FILES, "rage.yaml": COMMANDS.format(python="python", compiled=compiled)}
+        project = Project(tmp_path / str(number), tmp_path / "home", files)
+        result = project.run([reply("", FIX), reply("Fixed.")])
+        assert result.code == code, result.err
+        sealed = "calc/__init__.py is sealed" in result.items["5"]["reason"]
+        assert sealed == bool(code)
+
+
+def test_a_python_without_pytest_is_refused_before_a_model_is_asked(tmp_path: Path) -> None:
+    """A program with a folder in its name is taken and no other one."""
+    profile = COMMANDS.format(python="tools/bin/python", compiled="calc")
+    files = {**FILES, "rage.yaml": profile, ".gitignore": "tools/\n"}
+    project = Project(tmp_path / "repo", tmp_path / "home", files)
+    venv.create(project.root / "tools", with_pip=False, symlinks=True)
+    why = "No interpreter for `tools/bin/python -m pytest -q {targets}` can import pytest"
+    assert f"start would be refused: {why}" in project.rage("plan", "#5").stdout
+    result = project.run([reply("never asked")])
+    assert result.code == 1
+    assert result.data["reason"].startswith(why)
+    assert result.data["tokens"] == 0
+
+
+def test_exit_codes_of_a_suite_that_is_red_before_are_for_a_person(tmp_path: Path) -> None:
+    """`report: none`: the fix of the item's own gate is `unverified`."""
+    runner = "import sys\nfrom calc import add\n\nsys.exit(add(2, 3) != 5)\n"
+    profile = """verification:
+  commands:
+    - name: script
+      command: [python, -m, tests.check, "{targets}"]
+      report: none
+"""
+    files = {**FILES, "tests/__init__.py": "", "tests/check.py": runner, "rage.yaml": profile}
+    project = Project(tmp_path / "repo", tmp_path / "home", files)
+    result = project.run([reply("", FIX), reply("Fixed.")])
+    assert result.code == 4, result.err
+    assert result.items["5"]["status"] == "unverified"
+    assert "script was red before" in result.items["5"]["reason"]
 
 
 def test_limits_that_cannot_be_none_are_the_ones_of_the_page() -> None:

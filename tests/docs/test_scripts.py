@@ -12,13 +12,14 @@ from typing import Any
 import pytest
 
 from host_adapters.embedded import script
+from host_adapters.embedded.chat import EXIT
 from host_adapters.embedded.tools import SCHEMAS
-from rage_plugin import cli
+from rage_plugin import cli, wish
 from rage_plugin.core.model import ItemState
 from rage_plugin.intake import Plan, PlannedItem
 from rage_plugin.report import ItemReport, Report
 
-from ..e2e.project import ENVIRONMENT, Project, edit, rage_line, reply
+from ..e2e.project import ENVIRONMENT, FIX, Project, edit, rage_line, reply
 from .pages import ROOT, only
 
 PAGE = (ROOT / "docs" / "scripts.md").read_text("utf-8")
@@ -152,6 +153,34 @@ def test_a_wish_is_recorded(project: Project) -> None:
     done = project.rage("start", "#5", "--json")
     assert done.stdout.strip() == '{"recorded": ["start", "#5"]}'
     assert f"`{done.stdout.strip()}`" in PAGE
+
+
+def test_limits_that_are_typed_again_hold_for_the_run_that_goes_on(project: Project) -> None:
+    """F004: the same target goes on, with its old limits or with the new ones."""
+    paused = project.run([reply("Hm.")], "#5", "--max-iterations", "1")
+    assert paused.code == 4
+    assert paused.data["next"] == 'rage run "#5" | rage stop'
+    work = [reply("", FIX), reply("Fixed.")]
+    again = project.run(work)
+    assert again.code == 4
+    assert again.data["reason"].startswith("LIMIT_ITERATIONS")
+    done = project.run(work, "#5", "--max-iterations", "5")
+    assert done.code == 0, done.err
+    assert done.data["run"] == again.data["run"] == paused.data["run"]
+    assert done.data["next"].startswith("git log ")
+
+
+def test_the_words_and_keys_of_a_chat(project: Project) -> None:
+    """What ends a chat; the signals are sent in the tests of the hosts."""
+    section = PAGE.split("## In a chat", 1)[1].split("\n## ", 1)[0]
+    assert set(re.findall(r"`(/\w+)`", section)) == EXIT
+    for word in EXIT:
+        model = project.script([reply("answered")])
+        done = project.rage("chat", "--model", model, stdin=f"hello\n{word}\nnever sent\n")
+        assert done.returncode == 0
+        assert done.stdout.count("answered") == 1
+    assert wish.LASTS_S == 3600
+    assert "A wish lasts an hour" in PAGE
 
 
 def test_a_plan_has_the_fields_of_the_page(project: Project) -> None:
