@@ -64,6 +64,12 @@ def check(git: Repository, *, snapshot: bool) -> str:
             f"{count}: {listed(modified)}",
             next="commit them, or add --snapshot to have them committed first",
         )
+    if status.untracked and not git.head() and not modified:
+        # They would stay outside every tree, so an agent's work on them would never be seen.
+        raise Refused(
+            f"Nothing is committed yet, and there are untracked files: {listed(status.untracked)}",
+            next="git add the project's files, and git commit",
+        )
     refuse_nameless(git)
     return " ".join(_notes(git, status, modified))
 

@@ -166,7 +166,7 @@ class RunStore:
         self.db.close()
 
     def _runs(self, where: str, bound: tuple[str, ...]) -> list[Run]:
-        query = f"SELECT {_RUN_COLUMNS} FROM runs {where} ORDER BY started_at DESC, rowid DESC"  # noqa: S608
+        query = f"SELECT {_RUN_COLUMNS} FROM runs {where} ORDER BY rowid DESC"  # noqa: S608
         return [typed_row(Run, row) for row in self._rows(query, bound)]
 
     def _first_run(self, where: str, bound: tuple[str, ...]) -> Run | None:

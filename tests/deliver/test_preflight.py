@@ -242,6 +242,14 @@ def test_snapshot_respects_a_file_taken_out_of_the_index(repo: Repo) -> None:
     assert repo.status() == "?? a.py"
 
 
+def test_a_project_that_was_never_committed_is_refused(make: Callable[..., Repo]) -> None:
+    """Untracked files are nobody's candidate: with nothing else there, the run would be blind."""
+    unborn = make(name="unborn")
+    (unborn.path / "code.py").write_text("x = 1\n")
+    with pytest.raises(Refused, match=r"Nothing is committed yet.*code\.py"):
+        unborn.room.preflight(snapshot=False)
+
+
 def test_snapshot_of_an_unborn_branch_is_its_root(make: Callable[..., Repo]) -> None:
     repo = make(branch="main")
     repo.write({"a.py": "a\n", "u.py": "u\n"})
