@@ -121,6 +121,10 @@ class Policy:
         globs = (*self.config.verification.unseal, *unseal)
         return frozenset(c.path for c in changes if matches(c.path, globs))
 
+    def product(self, path: str) -> bool:
+        """Whether a sealed path is code of the product that a check command happens to name."""
+        return path in self._named() and not (self.test_side(path) or matches(path, SUPPORT))
+
     def weakened(
         self, changes: Sequence[Change], before: Read, after: Read, unseal: Sequence[str] = ()
     ) -> tuple[str, ...]:

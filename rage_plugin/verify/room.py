@@ -220,7 +220,7 @@ class VerifyRoom:
         folders = {str(parent) for path in files for parent in PurePosixPath(path).parents}
         return Sides(
             base=base,
-            red=trees.compose(base, new | lifted),
+            red=trees.compose(base, new | {p: tree for p in lifted if not policy.product(p)}),
             regression=trees.compose(tree, back) if back else tree,
             green=tree,
             config=trees.compose(base, support) if support else base,

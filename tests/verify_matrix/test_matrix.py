@@ -246,6 +246,17 @@ def test_a_person_may_unseal(project: Project) -> None:
     assert project.judge(own, sealed=("plan.md",)).verdict is Verdict.TAMPERED
 
 
+def test_unsealed_product_code_stays_old_in_the_red_run(project: Project) -> None:
+    """F162: a file that a check names and a person unsealed is still what the test is about."""
+    code = "src/calc/text.py"
+    syntax = CheckCommand("syntax", ("python", "-m", "py_compile", code), required=False)
+    named = project.with_(commands=(PYTEST, syntax), unseal=(code,))
+    calm = FILES[code] + "\n\ndef calm(word):\n    return word.lower()\n"
+    test = "from calc.text import calm\n\n\ndef test_calm():\n    assert calm('A') == 'a'\n"
+    found = named.judge({code: calm, "tests/test_calm.py": test}, ())
+    assert (found.verification, found.origin) == (PASS, Origin.AGENT), found
+
+
 def test_a_candidate_that_hangs_is_a_timeout(project: Project) -> None:
     """F105: a verdict of its own, and no pass."""
     quick = project.with_(commands=(replace(PYTEST, timeout_s=3.0),))
