@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from . import briefing, loop
 from .commands import Command
-from .core import decide, facts, limits
+from .core import decide, facts, lifecycle, limits
 from .core.errors import Refused
 from .core.events import Event, Scalar
 from .core.fold import apply
@@ -28,6 +28,7 @@ from .core.model import (
 )
 from .core.order import next_item
 from .core.ports import Progress
+from .core.rows import evidence
 from .hookspecs import Session
 from .parts import Parts, write
 
@@ -56,7 +57,7 @@ def stop(parts: Parts) -> RunState:
     """The run is over; commits stay, the workspace stays as it is."""
 
     def write(state: RunState, now: float) -> list[Event]:
-        return [facts.stopped(state, "A person stopped the run", now)]
+        return [lifecycle.stopped(state, "A person stopped the run", now)]
 
     return _write(parts, current(parts).id, write)
 
@@ -79,7 +80,7 @@ def resume(
         )
 
     def write(state: RunState, now: float) -> list[Event]:
-        return [facts.resumed(state, (session.host, session.id), holder, now)]
+        return [lifecycle.resumed(state, (session.host, session.id), holder, now)]
 
     _write(parts, run.id, write)
     ticked = loop.tick(parts, run.id, None, 0, progress)
@@ -92,7 +93,7 @@ def correct(parts: Parts, text: str, run: str = "") -> RunState:
     """A versioned correction of a run, else of the current one: its slice is superseded."""
 
     def write(state: RunState, now: float) -> list[Event]:
-        return [facts.corrected(state, text[:2000], now)]
+        return [lifecycle.corrected(state, text[:2000], now)]
 
     return _write(parts, run or current(parts).id, write)
 
@@ -110,8 +111,8 @@ def accept(parts: Parts, item_id: str) -> RunState:
             "next": "",
         }
         data = {"why": f"A person accepted {item_id}", "tree": item.tree, "commit": item.commit}
-        row = facts.evidence(state, "accept", item.tree, data, now)
-        return _with_end(state, facts.person(state, item_id, values, row), row, now)
+        row = evidence(state, "accept", item.tree, data, now)
+        return _with_end(state, lifecycle.person(state, item_id, values, row), row, now)
 
     return _write(parts, _last(parts), write)
 
@@ -133,8 +134,8 @@ def reject(parts: Parts, item_id: str, why: str) -> RunState:
             "next": "",
         }
         data = {"why": f"A person rejected {item_id}: {why[:500]}", "revert": revert}
-        row = facts.evidence(state, "reject", item.tree, data, now)
-        ended = _with_end(state, facts.person(state, item_id, values, row), row, now)
+        row = evidence(state, "reject", item.tree, data, now)
+        ended = _with_end(state, lifecycle.person(state, item_id, values, row), row, now)
         return [*ended, *(facts.ground_moved(state, revert, before, tree) if revert else [])]
 
     return _write(parts, run, write)
@@ -148,7 +149,7 @@ def limit(parts: Parts, command: Command) -> None:
         text = limits.dump(chosen)
         if text == state.run.limits:
             return []
-        return [facts.limits_changed(state, text, "A person changed the limits")]
+        return [lifecycle.limits_changed(state, text, "A person changed the limits")]
 
     _write(parts, current(parts).id, write)
 
@@ -163,7 +164,7 @@ def _last(parts: Parts) -> str:
 def _pause(state: RunState, reason: PauseReason, detail: str, now: float) -> list[Event]:
     if state.run.status is not RunStatus.ACTIVE:
         return []
-    return [facts.paused(state, reason, detail, now)]
+    return [lifecycle.paused(state, reason, detail, now)]
 
 
 def _with_end(state: RunState, event: Event, row: Evidence, now: float) -> list[Event]:
@@ -174,7 +175,7 @@ def _with_end(state: RunState, event: Event, row: Evidence, now: float) -> list[
         return [event]
     if next_item(tuple(after.items.values())) is not None:
         detail = "The next item can be begun"
-        return [event, facts.paused(after, PauseReason.USER, detail, now)]
+        return [event, lifecycle.paused(after, PauseReason.USER, detail, now)]
     end = decide.closing(after, now)
     return [event, replace(end, evidence=(row.id,)) if end.kind == "run_done" else end]
 

@@ -13,7 +13,7 @@ from typing import TypedDict
 
 from . import briefing, loop
 from .commands import Command
-from .core import facts, limits
+from .core import facts, lifecycle, limits
 from .core.decide import Seen, Walk
 from .core.errors import Refused
 from .core.events import Event
@@ -199,7 +199,7 @@ def taken(held: Run) -> Refused:
 def _nothing(parts: Parts, session: Session, command: Command, run: str, title: str) -> Started:
     now = parts.clock.now()
     state, events = _first(parts, session, command, run, "", title, "", Base("", ""), [])
-    done = facts.finished(state, "Nothing to do: every item of the target is closed or done", now)
+    done = lifecycle.finished(state, "Nothing to do: all of the target is closed or done", now)
     parts.store.append(run, 0, [*events, done], now)
     return Started(apply(state, done), done.why, None)
 
@@ -243,7 +243,7 @@ def _first(
         # A dependency that is closed already holds nothing up.
         open_ones = tuple(d for d in spec.depends_on if d in chosen)
         items.append(facts.item_from(replace(spec, depends_on=open_ones), run, position))
-    event = facts.run_started(row, items, f"{session.host} started {command.target}")
+    event = lifecycle.run_started(row, items, f"{session.host} started {command.target}")
     return apply(None, event), [event]
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from . import briefing
-from .core import facts, proposal
+from .core import facts, lifecycle, proposal
 from .core.decide import (
     Begin,
     Commit,
@@ -42,6 +42,7 @@ from .core.model import (
 )
 from .core.order import next_item
 from .core.ports import Progress
+from .core.rows import evidence
 from .hookspecs import Turn
 from .parts import Parts, write
 
@@ -263,7 +264,7 @@ def _commit(parts: Parts, walk: Walk, journal: _Journal, step: Commit, progress:
         )
         progress(f"{item.id}: commit {commit[:12]} ({step.status})")
     data = {"commit": commit, "status": step.status}
-    row = facts.evidence(walk.state, "commit", item.tree, data, now)
+    row = evidence(walk.state, "commit", item.tree, data, now)
     event = facts.committed(walk.state, commit, key, row, step.then)
     if commit:
         journal.receipt = lambda state: (
@@ -282,7 +283,7 @@ def _fail(parts: Parts, walk: Walk, journal: _Journal, step: Fail, progress: Pro
         ref = parts.deliver.keep(state.run.id, item.id, tree)
         left = parts.verifier.restore(base, tree)
     data = {"why": step.why, "ref": ref, "left": list(left)[:10]}
-    row = facts.evidence(state, "failed", tree, data, walk.seen.now)
+    row = evidence(state, "failed", tree, data, walk.seen.now)
     event = facts.item_failed(walk.state, step.why, ref, row)
     if ref:
         journal.receipt = lambda state: (
@@ -293,7 +294,7 @@ def _fail(parts: Parts, walk: Walk, journal: _Journal, step: Fail, progress: Pro
     walk = _record(walk, journal, Record(event))
     if left:
         detail = f"{', '.join(list(left)[:3])} changed meanwhile and was left as it is"
-        moved = facts.paused(walk.state, PauseReason.WORKSPACE_MOVED, detail, walk.seen.now)
+        moved = lifecycle.paused(walk.state, PauseReason.WORKSPACE_MOVED, detail, walk.seen.now)
         walk = _record(walk, journal, Record(moved))
     return walk
 
@@ -325,7 +326,7 @@ def begin(parts: Parts, walk: Walk, pending: list[Event], item_id: str) -> Walk:
     review["criteria"] = len(json.loads(item.criteria))
     review["criteria_hash"] = item.criteria_hash[:16]
     named = replace(state, run=replace(run, current_item=item_id, phase=Phase.REVIEW))
-    row = facts.evidence(named, "review", tree, review, walk.seen.now)
+    row = evidence(named, "review", tree, review, walk.seen.now)
     why = f"Reviewed {item_id}: {item.title}"
     event = facts.item_began(
         replace(state, run=replace(run, phase=Phase.REVIEW)), item_id, tree, commit, row, why
@@ -346,7 +347,7 @@ def _paused(
     parts: Parts, journal: _Journal, state: RunState, reason: PauseReason, error: RageError
 ) -> Ticked:
     now = parts.clock.now()
-    event = facts.paused(state, reason, error.line(), now)
+    event = lifecycle.paused(state, reason, error.line(), now)
     journal.pending.append(event)
     journal.told.append(event.kind)
     journal.flush(now)

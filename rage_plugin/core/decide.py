@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from . import facts, limits
+from . import facts, lifecycle, limits
 from .events import Event
 from .model import (
     Change,
@@ -26,6 +26,7 @@ from .model import (
     Verification,
 )
 from .order import next_item
+from .rows import evidence
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,11 +192,11 @@ def _analyze(walk: Walk) -> Step:
             "scope": seen.proposal.scope,
             "no_change": seen.proposal.no_change,
         }
-        row = facts.evidence(state, "proposal", seen.tree, data, seen.now)
+        row = evidence(state, "proposal", seen.tree, data, seen.now)
         why = f"The agent proposed one slice of {item.id}"
         return Record(facts.sliced(state, seen.proposal, row, why), uses_proposal=True)
     data = {"reason": seen.proposal_problem or "no RAGE line"}
-    row = facts.evidence(state, "default_slice", seen.tree, data, seen.now)
+    row = evidence(state, "default_slice", seen.tree, data, seen.now)
     if state.slice is not None:
         if not _fresh(walk):
             return Rest()
@@ -212,7 +213,7 @@ def _generate(walk: Walk) -> Step:
     state, seen, item = walk.state, walk.seen, walk.state.working
     claim = seen.proposal.no_change if seen.proposal else ""
     if claim and seen.tree == item.base_tree:
-        row = facts.evidence(state, "no_change", seen.tree, {"claim": claim[:300]}, seen.now)
+        row = evidence(state, "no_change", seen.tree, {"claim": claim[:300]}, seen.now)
         return Record(
             facts.moved(state, Phase.EXECUTE, row, "The agent claims no change is needed")
         )
@@ -221,14 +222,14 @@ def _generate(walk: Walk) -> Step:
     scope = json.loads(state.slice.scope) if state.slice else list(facts.WHOLE_SCOPE)
     strays = outside(seen.changes, scope, [g.target for g in state.gates])
     if strays:
-        row = facts.evidence(state, "scope", seen.tree, {"outside": strays[:10]}, seen.now)
+        row = evidence(state, "scope", seen.tree, {"outside": strays[:10]}, seen.now)
         if item.replanned:
             detail = f"{item.id} left its scope again: {', '.join(strays[:3])}"
-            return Record(facts.paused(state, PauseReason.SCOPE, detail, seen.now))
+            return Record(lifecycle.paused(state, PauseReason.SCOPE, detail, seen.now))
         return Record(facts.rescoped(state, row, strays), waits=True)
     paths = [f"{c.status} {c.path}" for c in seen.changes]
     data = {"changed": paths[:10], "count": len(paths)}
-    row = facts.evidence(state, "change", seen.tree, data, seen.now)
+    row = evidence(state, "change", seen.tree, data, seen.now)
     why = f"{len(paths)} file{'s' * (len(paths) != 1)} changed for {item.id}"
     return Record(facts.moved(state, Phase.EXECUTE, row, why))
 
@@ -242,7 +243,7 @@ def _execute(walk: Walk) -> Step:
 def _from_judgement(walk: Walk, judgement: Judgement) -> Step:
     state, seen, item = walk.state, walk.seen, walk.state.working
     data = facts.judgement_data(judgement)
-    row = facts.evidence(state, "judgement", judgement.tree, data, seen.now)
+    row = evidence(state, "judgement", judgement.tree, data, seen.now)
     if judgement.verification in (Verification.PASS, Verification.UNVERIFIED):
         if item.verification is not judgement.verification or item.tree != judgement.tree:
             return Record(facts.judged(state, judgement, row))
@@ -256,7 +257,7 @@ def _from_judgement(walk: Walk, judgement: Judgement) -> Step:
         )
     if judgement.blocked:
         return Record(
-            facts.paused(state, PauseReason.CHECK_COULD_NOT_RUN, judgement.message, seen.now)
+            lifecycle.paused(state, PauseReason.CHECK_COULD_NOT_RUN, judgement.message, seen.now)
         )
     return Record(facts.attempt_failed(state, judgement, row), uses_judgement=True)
 
@@ -299,11 +300,11 @@ def count_turn(walk: Walk) -> Event:
     error = walk.seen.reason == "error"
     quiet = walk.edges == 0
     noop = None if (walk.asked or error) and quiet else quiet
-    return facts.turn_counted(walk.state, tokens=walk.seen.tokens, noop=noop, error=error)
+    return lifecycle.turn_counted(walk.state, tokens=walk.seen.tokens, noop=noop, error=error)
 
 
 def _pause(walk: Walk, reason: PauseReason, detail: str) -> Record:
-    return Record(facts.paused(walk.state, reason, detail, walk.seen.now), edge=False)
+    return Record(lifecycle.paused(walk.state, reason, detail, walk.seen.now), edge=False)
 
 
 def _after_item(walk: Walk) -> Step:
@@ -336,7 +337,7 @@ def closing(state: RunState, now: float) -> Event:
     if all(i.state in (ItemState.DONE, ItemState.SKIPPED) for i in items):
         count = sum(i.state is ItemState.DONE for i in items)
         said = {0: "Nothing to do", 1: "The item is done"}.get(count, f"All {count} items are done")
-        return facts.finished(state, said, now)
+        return lifecycle.finished(state, said, now)
     unverified = [i.id for i in items if i.verification is Verification.UNVERIFIED]
     failed = [i.id for i in items if i.state is ItemState.FAILED]
     waiting = [i.id for i in items if i.state is ItemState.PENDING]
@@ -348,7 +349,7 @@ def closing(state: RunState, now: float) -> Event:
     if waiting:
         parts.append(f"{_ids(waiting)} waits for what came before")
     reason = PauseReason.ITEM_FAILED if failed else PauseReason.UNVERIFIED
-    return facts.paused(state, reason, "; ".join(parts), now)
+    return lifecycle.paused(state, reason, "; ".join(parts), now)
 
 
 def _ids(ids: Sequence[str]) -> str:

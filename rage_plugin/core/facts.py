@@ -1,10 +1,13 @@
-"""Builders of events: one function a thing that can happen, so each row is set in one place."""
+"""Events of an item's work: begun, sliced, judged, committed, failed. One function a thing.
+
+What happens to a run as a whole is in `lifecycle.py`.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 
 from .events import Event, Put, Scalar
@@ -16,25 +19,18 @@ from .model import (
     ItemSpec,
     ItemState,
     Judgement,
-    PauseReason,
     Phase,
     Proposal,
-    Run,
     RunState,
-    RunStatus,
     Slice,
     Verification,
 )
 from .phases import check_item_edge, check_phase_edge
+from .rows import put_evidence, put_failure, put_item, put_run, short_id, without
 
 WHOLE_SCOPE = ("**",)
 NAMES = 50
 """Names that an evidence row keeps of each list of a judgement; the rest is counted."""
-
-
-def short_id(*parts: object) -> str:
-    """A deterministic id of 12 hexadecimal digits: same parts, same id, in any process."""
-    return hashlib.sha256(json.dumps(parts, default=str).encode()).hexdigest()[:12]
 
 
 def item_from(spec: ItemSpec, run: str, position: int) -> Item:
@@ -54,28 +50,6 @@ def item_from(spec: ItemSpec, run: str, position: int) -> Item:
     )
 
 
-def run_started(run: Run, items: Sequence[Item], why: str) -> Event:
-    """A run and its items exist."""
-    puts = [_put_run(run.id, _without(columns(run), "id"))]
-    puts += [Put("items", (run.id, i.id), _without(columns(i), "run", "id")) for i in items]
-    return Event("run_started", why, tuple(puts), data={"target": run.target})
-
-
-def evidence(
-    state: RunState,
-    kind: str,
-    tree: str,
-    data: Mapping[str, object],
-    at: float,
-) -> Evidence:
-    """An evidence row; its id follows from what it says."""
-    run = state.run
-    item = run.current_item or ""
-    text = json.dumps(data, ensure_ascii=False, sort_keys=True, default=str)
-    key = short_id(run.id, item, kind, tree, run.iteration, run.plan_version, text)
-    return Evidence(key, run.id, item, kind, tree, text, at)
-
-
 def moved(
     state: RunState,
     to: Phase,
@@ -88,7 +62,7 @@ def moved(
     return Event(
         "phase",
         why,
-        (_put_evidence(row), *extra, _put_run(state.run.id, {"phase": to})),
+        (put_evidence(row), *extra, put_run(state.run.id, {"phase": to})),
         (row.id,),
         {"from": state.run.phase, "to": to},
     )
@@ -100,15 +74,15 @@ def item_began(
     """An item is claimed and started, reviewed, and waits for its slice."""
     run, item = state.run, state.items[item_id]
     check_phase_edge(run.phase, Phase.ANALYZE, frozenset({row.kind}))
-    puts = [_put_evidence(row)]
+    puts = [put_evidence(row)]
     if item.state is ItemState.PENDING:
-        puts.append(_put_item(run.id, item_id, {"state": ItemState.CLAIMED}))
+        puts.append(put_item(run.id, item_id, {"state": ItemState.CLAIMED}))
     start: dict[str, Scalar] = {"base_tree": tree, "base_commit": commit}
     if item.state is not ItemState.IN_PROGRESS:
         check_item_edge(ItemState.CLAIMED, ItemState.IN_PROGRESS)
         start["state"] = ItemState.IN_PROGRESS
-    puts.append(_put_item(run.id, item_id, start))
-    puts.append(_put_run(run.id, {"current_item": item_id, "phase": Phase.ANALYZE}))
+    puts.append(put_item(run.id, item_id, start))
+    puts.append(put_run(run.id, {"current_item": item_id, "phase": Phase.ANALYZE}))
     return Event("item_began", review, tuple(puts), (row.id,), {"item": item_id})
 
 
@@ -132,14 +106,14 @@ def sliced(state: RunState, proposal: Proposal | None, row: Evidence, why: str) 
     extra = []
     if state.slice is not None:
         extra.append(Put("slices", (state.slice.id,), {"superseded": 1}))
-    extra.append(Put("slices", (slice_id,), _without(columns(new), "id")))
+    extra.append(Put("slices", (slice_id,), without(columns(new), "id")))
     targets = [(t, "given") for t in given]
     targets += [(t, "agent") for t in proposed if t not in given]
     if not targets:
         targets = [("", "profile")]
     for number, (target, origin) in enumerate(targets):
         gate = Gate(f"{slice_id}-{number}", run.id, item.id, slice_id, target, origin)
-        extra.append(Put("gates", (gate.id,), _without(columns(gate), "id")))
+        extra.append(Put("gates", (gate.id,), without(columns(gate), "id")))
     return moved(state, Phase.GENERATE, row, why, extra)
 
 
@@ -147,17 +121,17 @@ def reasked(state: RunState, reason: str) -> Event:
     """The one re-ask of an item was spent."""
     item = state.working
     why = f"Asked once more for the slice of {item.id}: {reason}"
-    return Event("reasked", why, (_put_item(state.run.id, item.id, {"reasked": 1}),))
+    return Event("reasked", why, (put_item(state.run.id, item.id, {"reasked": 1}),))
 
 
 def rescoped(state: RunState, row: Evidence, outside: Sequence[str]) -> Event:
     """generate → analyze: the change left the slice's scope for the first time."""
     item = state.working
-    puts = [_put_item(state.run.id, item.id, {"replanned": item.replanned + 1})]
+    puts = [put_item(state.run.id, item.id, {"replanned": item.replanned + 1})]
     if state.slice is not None:
         puts.append(Put("slices", (state.slice.id,), {"superseded": 1}))
     message = f"{', '.join(outside[:3])} lies outside the scope: declare it or take it back"
-    puts.append(_put_failure(state, message, row.tree, row.at))
+    puts.append(put_failure(state, message, row.tree, row.at))
     return moved(state, Phase.ANALYZE, row, message, puts)
 
 
@@ -193,7 +167,7 @@ def attempt_failed(state: RunState, judgement: Judgement, row: Evidence) -> Even
     item = state.working
     puts = [
         *check_puts(state, judgement, row.id, row.at),
-        _put_item(
+        put_item(
             state.run.id,
             item.id,
             {
@@ -203,7 +177,7 @@ def attempt_failed(state: RunState, judgement: Judgement, row: Evidence) -> Even
                 "reason": judgement.message,
             },
         ),
-        _put_failure(state, judgement.message, judgement.tree, row.at),
+        put_failure(state, judgement.message, judgement.tree, row.at),
     ]
     puts += [Put("gates", (g.id,), {"verdict": judgement.verdict}) for g in state.gates]
     return moved(state, Phase.ANALYZE, row, judgement.message, puts)
@@ -213,9 +187,9 @@ def judged(state: RunState, judgement: Judgement, row: Evidence) -> Event:
     """An item passed, or is unverified: the judgement stands before its commit is made."""
     item = state.working
     puts = [
-        _put_evidence(row),
+        put_evidence(row),
         *check_puts(state, judgement, row.id, row.at),
-        _put_item(
+        put_item(
             state.run.id,
             item.id,
             {
@@ -269,10 +243,10 @@ def committed(state: RunState, commit: str, key: str, row: Evidence, then: Phase
     else:
         change["next"] = f"rage accept {item.id} | rage reject {item.id} --why TEXT"
     puts = [
-        _put_evidence(row),
+        put_evidence(row),
         Put("outbox", (key,), {"state": "done", "receipt": commit}),
-        _put_item(state.run.id, item.id, change),
-        _put_run(state.run.id, {"phase": then}),
+        put_item(state.run.id, item.id, change),
+        put_run(state.run.id, {"phase": then}),
     ]
     word = "done" if passed else "unverified"
     why = f"{item.id} is {word}" + (f", commit {commit[:12]}" if commit else ", nothing to commit")
@@ -287,109 +261,12 @@ def item_failed(state: RunState, why: str, ref: str, row: Evidence) -> Event:
     kept = f"git diff HEAD {ref}" if ref else f"rage start {item.id}"
     change: dict[str, Scalar] = {"state": ItemState.FAILED, "reason": why, "next": kept}
     puts = (
-        _put_evidence(row),
-        _put_item(state.run.id, item.id, change),
+        put_evidence(row),
+        put_item(state.run.id, item.id, change),
         # The slice ends with its item; the next one starts at review.
-        _put_run(state.run.id, {"phase": Phase.REVIEW}),
+        put_run(state.run.id, {"phase": Phase.REVIEW}),
     )
     return Event("item_failed", f"{item.id} failed: {why}", puts, (row.id,), {"ref": ref})
-
-
-def turn_counted(state: RunState, *, tokens: int, noop: bool | None, error: bool) -> Event:
-    """A turn of the run is over. `noop` None leaves the streak as it is (an error, a re-ask)."""
-    run, item = state.run, state.working
-    streak = run.noop_turns if noop is None else (run.noop_turns + 1 if noop else 0)
-    errors = run.provider_errors + 1 if error else 0
-    puts = (
-        _put_run(
-            run.id,
-            {
-                "iteration": run.iteration + 1,
-                "tokens": run.tokens + tokens,
-                "noop_turns": streak,
-                "provider_errors": errors,
-            },
-        ),
-        _put_item(
-            run.id,
-            item.id,
-            {"iteration": item.iteration + 1, "tokens": item.tokens + tokens},
-        ),
-    )
-    return Event("turn", f"Turn {run.iteration + 1} ended", puts)
-
-
-def corrected(state: RunState, text: str, at: float) -> Event:
-    """A person's correction: the plan version moves on and the open slice is superseded."""
-    run = state.run
-    version = run.plan_version + 1
-    correction = short_id(run.id, "correction", version)
-    puts = [
-        Put(
-            "corrections",
-            (correction,),
-            {
-                "run": run.id,
-                "item": run.current_item or "",
-                "plan_version": version,
-                "text": text,
-                "at": at,
-            },
-        )
-    ]
-    change: dict[str, Scalar] = {"plan_version": version, "noop_turns": 0}
-    row = evidence(state, "correction", "", {"text": text}, at)
-    puts.append(_put_evidence(row))
-    if state.slice is not None:
-        puts.append(Put("slices", (state.slice.id,), {"superseded": 1}))
-    if run.phase in (Phase.GENERATE, Phase.EXECUTE) and run.current_item:
-        check_phase_edge(run.phase, Phase.ANALYZE, frozenset({"correction"}))
-        change["phase"] = Phase.ANALYZE
-    puts.append(_put_run(run.id, change))
-    return Event("corrected", f"Correction {version}: {text[:200]}", tuple(puts), (row.id,))
-
-
-def paused(state: RunState, reason: PauseReason, detail: str, now: float) -> Event:
-    """The run waits for a person."""
-    return _ended(state, RunStatus.PAUSED, detail, now, reason)
-
-
-def stopped(state: RunState, detail: str, now: float) -> Event:
-    """The run is over by a person's word."""
-    return _ended(state, RunStatus.STOPPED, detail, now, None)
-
-
-def finished(state: RunState, detail: str, now: float, row: Evidence | None = None) -> Event:
-    """Every item is done."""
-    event = _ended(state, RunStatus.DONE, detail, now, None)
-    return Event(event.kind, event.why, event.puts, (row.id,) if row else ())
-
-
-def resumed(state: RunState, session: tuple[str, str], holder: str, now: float) -> Event:
-    """The run is active again, bound to a session; the fencing token moves on."""
-    run = state.run
-    values: dict[str, Scalar] = {
-        "status": RunStatus.ACTIVE,
-        "pause_reason": None,
-        "pause_detail": "",
-        "host": session[0],
-        "session": session[1],
-        "holder": holder,
-        "fence": run.fence + 1,
-        "resumed_at": now,
-        "noop_turns": 0,
-        "provider_errors": 0,
-    }
-    return Event("resumed", f"Resumed by {session[0]}", (_put_run(run.id, values),))
-
-
-def person(state: RunState, item_id: str, values: Mapping[str, Scalar], row: Evidence) -> Event:
-    """A person's word on an item (`accept`, `reject`), bound to the item's tree."""
-    to = ItemState(str(values["state"]))
-    check_item_edge(state.items[item_id].state, to)
-    puts = (_put_evidence(row), _put_item(state.run.id, item_id, values))
-    kind = "item_done" if to is ItemState.DONE else "item_failed"
-    return Event(kind, str(json.loads(row.data).get("why", "")), puts, (row.id,))
 
 
 def ground_moved(state: RunState, commit: str, before: str, tree: str) -> list[Event]:
@@ -400,62 +277,5 @@ def ground_moved(state: RunState, commit: str, before: str, tree: str) -> list[E
     item = state.item
     if item is None or item.state is not ItemState.IN_PROGRESS or item.base_commit != before:
         return []
-    put = _put_item(state.run.id, item.id, {"base_commit": commit, "base_tree": tree})
+    put = put_item(state.run.id, item.id, {"base_commit": commit, "base_tree": tree})
     return [Event("ground_moved", f"{item.id} goes on from {commit[:12]}", (put,))]
-
-
-def limits_changed(state: RunState, limits: str, why: str) -> Event:
-    """A person raised or lowered a limit."""
-    return Event("limits", why, (_put_run(state.run.id, {"limits": limits}),))
-
-
-def _ended(
-    state: RunState, status: RunStatus, detail: str, now: float, reason: PauseReason | None
-) -> Event:
-    run = state.run
-    values: dict[str, Scalar] = {
-        "status": status,
-        "pause_reason": reason,
-        "pause_detail": detail,
-        "active_seconds": run.active_seconds + max(0.0, now - run.resumed_at),
-        "resumed_at": now,
-    }
-    if status is RunStatus.DONE:
-        values["phase"] = Phase.DONE
-    return Event(f"run_{status}", detail, (_put_run(run.id, values),), data={"reason": reason})
-
-
-def _without(values: dict[str, Scalar], *names: str) -> dict[str, Scalar]:
-    return {k: v for k, v in values.items() if k not in names}
-
-
-def _put_run(run: str, values: Mapping[str, Scalar]) -> Put:
-    return Put("runs", (run,), values)
-
-
-def _put_item(run: str, item: str, values: Mapping[str, Scalar]) -> Put:
-    return Put("items", (run, item), values)
-
-
-def _put_evidence(row: Evidence) -> Put:
-    values = {"run": row.run, "item": row.item, "kind": row.kind}
-    return Put("evidence", (row.id,), {**values, "tree": row.tree, "data": row.data, "at": row.at})
-
-
-def _put_failure(state: RunState, message: str, tree: str, at: float) -> Put:
-    item = state.working
-    signature = short_id(item.id, message)
-    key = short_id(state.run.id, item.id, "failure", state.run.iteration, tree, message)
-    return Put(
-        "failures",
-        (key,),
-        {
-            "run": state.run.id,
-            "item": item.id,
-            "signature": signature,
-            "message": message,
-            "count": 1,
-            "tree": tree,
-            "at": at,
-        },
-    )

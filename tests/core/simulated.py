@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from rage_plugin.core import facts, limits
+from rage_plugin.core import facts, lifecycle, limits
 from rage_plugin.core.config import Limits
 from rage_plugin.core.decide import (
     Begin,
@@ -38,6 +38,7 @@ from rage_plugin.core.model import (
     Verdict,
     Verification,
 )
+from rage_plugin.core.rows import evidence
 
 
 @dataclass
@@ -85,7 +86,7 @@ class Simulation:
             limits=limits.dump(self.bounds),
         )
         rows = [facts.item_from(s, "r", n) for n, s in enumerate(self.items)]
-        event = facts.run_started(run, rows, "test")
+        event = lifecycle.run_started(run, rows, "test")
         self.log.append(event)
         self.state = apply(None, event)
         self._walk(Walk(self.state, self._seen(TurnScript(), turn=False)))
@@ -135,12 +136,12 @@ class Simulation:
                 case Commit():
                     item = walk.state.working
                     self.commits.append((item.id, step.status))
-                    row = facts.evidence(walk.state, "commit", item.tree, {}, self.now)
+                    row = evidence(walk.state, "commit", item.tree, {}, self.now)
                     event = facts.committed(walk.state, "c0ffee", "k" + item.id, row, step.then)
                     walk = replace(self._record(walk, event), judgement=None, edges=walk.edges + 1)
                 case Fail():
                     item = walk.state.working
-                    row = facts.evidence(walk.state, "failed", self.tree, {}, self.now)
+                    row = evidence(walk.state, "failed", self.tree, {}, self.now)
                     self.tree = item.base_tree
                     event = facts.item_failed(walk.state, step.why, "ref", row)
                     walk = replace(self._record(walk, event), edges=walk.edges + 1)
@@ -149,7 +150,7 @@ class Simulation:
                         walk.state,
                         run=replace(walk.state.run, current_item=step.item, phase=Phase.REVIEW),
                     )
-                    row = facts.evidence(named, "review", self.tree, {}, self.now)
+                    row = evidence(named, "review", self.tree, {}, self.now)
                     event = facts.item_began(
                         replace(walk.state, run=replace(walk.state.run, phase=Phase.REVIEW)),
                         step.item,
