@@ -176,6 +176,7 @@ def compare(runs: Runs, lifted: Callable[[str], bool] = lambda _path: False) -> 
     _regression(finding, runs, lifted)
     _gates(finding, runs, lifted)
     _named(finding, runs)
+    _hidden(finding, runs, lifted)
     _reds(finding, runs)
     finding.complete = bool(runs.base and runs.regression and runs.green)
     return finding
@@ -280,6 +281,20 @@ def _named(finding: Finding, runs: Runs) -> None:
         (finding.reasons if whole.verdict is Verdict.PASS else finding.warnings).extend(said)
         new = [t for t in sorted(cell.outcomes) if t not in old and status(cell, t) in _BAD]
         finding.warnings += [f"{t} is new and fails: {message(cell, t)}" for t in new[:5]]
+
+
+def _hidden(finding: Finding, runs: Runs, lifted: Callable[[str], bool]) -> None:
+    """Failures of before that are still there, and that the candidate's own tests do not show."""
+    for old, new in zip(runs.regression[:1], runs.green[:1], strict=False):
+        whole, now = runs.base[0], ids([new])
+        for test in sorted({*whole.outcomes, *whole.broken} - {SESSION}):
+            if lifted(path_of(test)) or not {status(whole, test), status(old, test)} <= _BAD:
+                continue
+            states = {status(new, t) for t in (test, *covered([test], now))} - {None}
+            if not states & {Outcome.PASS, *_BAD}:
+                word = "is skipped" if states else "is gone"
+                finding.reasons.append(f"{test} failed before and {word} in the candidate's tests")
+                finding.skipped |= bool(states)
 
 
 def _reds(finding: Finding, runs: Runs) -> None:

@@ -323,6 +323,47 @@ def test_old_failures_are_named_and_not_required() -> None:
     assert (found.verification, found.preexisting) == (Verification.PASS, (other,))
 
 
+@pytest.mark.parametrize(
+    ("own", "broken", "word"),
+    [
+        ({}, {}, "is gone"),
+        ({"tests/test_b.py::test_broken": SKIP}, {}, "is skipped"),
+        ({"tests/test_b.py": SKIP}, {}, "is skipped"),
+        ({"tests/test_b.py::test_broken": FAIL}, {}, ""),
+        ({"tests/test_b.py::test_broken": PASS}, {}, ""),
+        ({}, {"tests/test_b.py": "ImportError"}, ""),
+    ],
+)
+def test_old_failures_are_not_hidden(
+    own: dict[str, Outcome], broken: dict[str, str], word: str
+) -> None:
+    """F164: beside the right fix an added skip takes an old failure out of sight."""
+    other = "tests/test_b.py::test_broken"
+    made = runs({RED: FAIL, other: FAIL}, {RED: PASS, other: FAIL}, given=(RED,))
+    made.green = [cell("green", outcomes={RED: PASS, **own}, broken=broken)] * 2
+    found = verdict(made)
+    assert found.verification is (Verification.UNVERIFIED if word else Verification.PASS)
+    assert not word or f"{other} failed before and {word}" in found.message
+
+
+@pytest.mark.parametrize(
+    ("own", "word"), [({"tests/test_b.py": SKIP}, "is skipped"), ({}, "is gone"), (None, "")]
+)
+def test_a_file_that_could_not_be_collected_is_not_hidden(
+    own: dict[str, Outcome] | None, word: str
+) -> None:
+    """F164: the same for a file; one that can be collected by now is no loss."""
+    shown = {"tests/test_b.py::test_b": PASS} if own is None else own
+    bad = {"tests/test_b.py": "ImportError"}
+    made = fixed()
+    made.base = [cell(outcomes={OLD: PASS, RED: FAIL}, broken=bad)] * 2
+    made.regression = [cell(outcomes={OLD: PASS, RED: PASS}, broken=bad)] * 2
+    made.green = [cell(outcomes={OLD: PASS, RED: PASS, **shown})] * 2
+    found = verdict(made)
+    assert found.verification is (Verification.UNVERIFIED if word else Verification.PASS)
+    assert not word or f"tests/test_b.py failed before and {word}" in found.message
+
+
 def test_a_skipped_test_that_fails_now_is_named() -> None:
     """F164: a strict expected failure that passes by the fix; a red suite stays one, and says so."""
     other = "tests/test_b.py::test_expected"

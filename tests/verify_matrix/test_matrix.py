@@ -168,6 +168,20 @@ def test_a_gate_that_cannot_be_imported_before_is_red(folder: Path) -> None:
     assert found.red == ("tests/test_more.py::test_x",)
 
 
+@pytest.mark.parametrize(
+    ("line", "verification"),
+    [("pytestmark = __import__('pytest').mark.skip", UNVERIFIED), ("# nothing", PASS)],
+)
+def test_an_old_failure_stays_in_sight(folder: Path, line: str, verification: Verification) -> None:
+    """F164: a skip is added to tests that failed before, beside the right fix."""
+    old = "def test_old():\n    assert 1 == 2\n"
+    project = Project.make(folder, {**FILES, "tests/test_old.py": old})
+    found = project.judge({**FIX, "tests/test_old.py": f"{old}\n{line}\n"})
+    assert found.verification is verification, found
+    named = found.preexisting or found.reasons
+    assert any("tests/test_old.py::test_old" in name for name in named)
+
+
 def test_checks_that_run_nowhere_are_not_the_agents_fault(folder: Path) -> None:
     """F104: a runner's option that the environment does not know: a person mends it, no attempt."""
     old = PYPROJECT + 'addopts = "--of-a-plugin-that-is-not-there"\n'
