@@ -9,10 +9,13 @@ import pytest
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _ctrl_c_is_heard() -> Iterator[None]:
-    """A shell starts a job in the background with SIGINT ignored, and children inherit that."""
-    before = signal.getsignal(signal.SIGINT)
-    if before is signal.SIG_IGN:
+def _signals_are_heard() -> Iterator[None]:
+    """A job in the background inherits SIGINT ignored, one under `nohup` SIGHUP; so do children."""
+    before = {s: signal.getsignal(s) for s in (signal.SIGINT, signal.SIGHUP)}
+    if before[signal.SIGINT] is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    if before[signal.SIGHUP] is signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
     yield
-    signal.signal(signal.SIGINT, before)
+    for number, handler in before.items():
+        signal.signal(number, handler)

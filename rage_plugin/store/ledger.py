@@ -109,7 +109,7 @@ class Ledger:
                 "iteration": iteration,
                 "input_tokens": input_tokens,
                 "output_tokens": output_tokens,
-                "at": float(at),
+                "at": float(at) + 0.0,  # SQLite gives -0.0 back as 0.0
                 "prev": prev,
             }
             connection.execute(_INSERT, [*values.values(), _link(list(values.values()))])

@@ -52,8 +52,10 @@ class RunStore:
         Raises `StaleWrite` when the run is no longer at `expected_version`, `IllegalTransition`,
         and `Refused` when another run holds the workspace; then nothing was written.
         """
+        # SQLite gives -0.0 back as 0.0, and the hash is over what is read back.
+        when = float(at) + 0.0
         version = self.db.write(
-            lambda c: write_path.write(c, self._schema, run, expected_version, events, float(at))
+            lambda c: write_path.write(c, self._schema, run, expected_version, events, when)
         )
         self.db.checkpoint_when_due()
         return version

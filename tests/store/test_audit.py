@@ -48,6 +48,14 @@ def test_an_untouched_log_holds(store: RunStore, head: str) -> None:
     assert store.rebuild("r1") == []
 
 
+def test_a_time_that_the_database_spells_differently_holds(store: RunStore) -> None:
+    """SQLite gives -0.0 back as 0.0: what is hashed is what will be read."""
+    store.append("r1", 0, [started()], -0.0)
+    store.ledger.add("s1", "inactive", -0.0)
+    assert store.verify_chain("r1") == []
+    assert store.ledger.verify("s1") == []
+
+
 @pytest.mark.parametrize(
     ("forgery", "problem"),
     [

@@ -182,7 +182,9 @@ def other_python(tmp_path: Path) -> Iterator[Callable[[str], Path]]:
     def make(script: str) -> Path:
         path = tmp_path / "bin" / "uv"
         path.parent.mkdir(exist_ok=True)
-        path.write_text(f"#!{sys.executable}\n{script}")
+        # A first line cannot name an interpreter whose path holds a space; `sh` can.
+        start = f"#!/bin/sh\n'''exec' \"{sys.executable}\" \"$0\" \"$@\"\n' '''\n"
+        path.write_text(start + script)
         path.chmod(0o755)
         return path
 
