@@ -67,7 +67,8 @@ class Agent:
         request = self._conversation.request(packet)
         self.calls += 1
         self.calls_with_packet += packet is not None
-        reply = self._model.complete(request, SCHEMAS, self._ui.text)
+        with self._ui.waiting():
+            reply = self._model.complete(request, SCHEMAS, self._ui.text)
         self._ui.end_text()
         self._conversation.assistant(reply)
         self._hooks.after_model_call(Usage(reply.input_tokens, reply.output_tokens))

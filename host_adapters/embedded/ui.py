@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import os
+import threading
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager
 from typing import Protocol, TextIO
+
+PATIENCE_S = 1.5
+"""Seconds of a silent model after which a person is told that it is waited for."""
 
 
 class Ui(Protocol):
@@ -40,6 +45,10 @@ class Ui(Protocol):
         """One line about what RAGE is doing."""
         ...
 
+    def waiting(self) -> AbstractContextManager[None]:
+        """Around a model call: a person is told when the answer does not begin at once."""
+        ...
+
 
 class Terminal:
     """Plain lines on one stream. Control characters of a model or a tool are not passed on."""
@@ -52,6 +61,7 @@ class Terminal:
         self._out = out
         self._answers = answers or out
         self._open = False
+        self._silent = False
 
     def move(self, out: TextIO | None, answers: TextIO | None) -> None:
         """Write to other streams from now on; `rage run` keeps standard output for its result."""
@@ -59,6 +69,7 @@ class Terminal:
 
     def text(self, piece: str) -> None:
         """Written at once, without waiting for the end of a line."""
+        self._silent = False
         _write(self._out, printable(piece))
         self._open = self._open if not piece else not piece.endswith("\n")
 
@@ -95,6 +106,24 @@ class Terminal:
         """One line, marked as RAGE's."""
         self.end_text()
         self._line(f"  » {_clip(line, 500)}", _CYAN)
+
+    @contextlib.contextmanager
+    def waiting(self) -> Iterator[None]:
+        """One line once it takes longer than `PATIENCE_S`; nothing in a pipe or a log."""
+        timer = threading.Timer(PATIENCE_S, self._still_waiting)
+        timer.daemon = True
+        self._silent = True
+        if self._out is not None and self._out.isatty():
+            timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
+            self._silent = False
+
+    def _still_waiting(self) -> None:
+        if self._silent:
+            self._line("  … waiting for the model", _DIM)
 
     def _line(self, text: str, style: str = "") -> None:
         _write(self._out, _painted(text, style, self._out) + "\n")

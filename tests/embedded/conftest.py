@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,9 @@ class Recorder:
 
     def progress(self, line: str) -> None:
         self.seen.append(("progress", line))
+
+    def waiting(self) -> AbstractContextManager[None]:
+        return nullcontext()
 
     def of(self, kind: str) -> list[str]:
         """Everything of one kind, in order."""

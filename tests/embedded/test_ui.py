@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -49,6 +51,28 @@ def test_a_closed_stream_is_no_stream() -> None:
     ui.text("piece")
     ui.say("RAGE run x")
     ui.note("n")
+
+
+class Watched(io.StringIO):
+    """A stream that a person looks at."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(("stream", "told"), [(Watched(), 1), (io.StringIO(), 0)])
+def test_a_silent_model_is_told_once_to_a_person(
+    stream: io.StringIO, told: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Progress on anything over a second; nothing in a pipe, nothing once the answer began."""
+    monkeypatch.setattr("host_adapters.embedded.ui.PATIENCE_S", 0.05)
+    ui = Terminal(stream)
+    with ui.waiting():
+        time.sleep(0.3)
+    with ui.waiting():
+        ui.text("here")
+        time.sleep(0.3)
+    assert stream.getvalue().count("waiting for the model") == told
 
 
 def _run(
