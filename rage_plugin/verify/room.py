@@ -26,6 +26,7 @@ from rage_plugin.core.model import (
     Verification,
 )
 from rage_plugin.core.ports import Progress
+from rage_plugin.core.testids import path_of
 
 from .cell import Cells
 from .cosmetic import cosmetic
@@ -170,6 +171,12 @@ class VerifyRoom:
         before, after = partial(self._trees.read, base), partial(self._trees.read, tree)
         given, _ = valid_targets(self._trees.root, request.given)
         proposed, dropped = valid_targets(self._trees.root, request.proposed)
+        if given:
+            # A person's gate decides: a file that the agent meant to write and did not is no gate.
+            there = self._places(tree)
+            absent = tuple(t for t in proposed if path_of(t) not in there)
+            proposed = tuple(t for t in proposed if t not in absent)
+            dropped += tuple(f"{t}: the agent proposed it and did not write it" for t in absent)
         tampered = policy.tampered(changes, before, after, request.unseal, request.sealed)
         if len(given) < len(set(request.given)):
             # They were valid at intake: a link was put in their way since.
@@ -216,8 +223,6 @@ class VerifyRoom:
         support |= {c.path: tree for c in changes if PurePosixPath(c.path).name in SHARED}
         new = {c.path: tree for c in ours if c.status != "D"}
         back = {c.path: base for c in ours if c.path not in lifted}
-        files = set(trees.paths(base))
-        folders = {str(parent) for path in files for parent in PurePosixPath(path).parents}
         return Sides(
             base=base,
             red=trees.compose(base, new | {p: tree for p in lifted if not policy.product(p)}),
@@ -227,8 +232,13 @@ class VerifyRoom:
             current=tree,
             hidden=request.base.untracked,
             new_tests=tuple(p for p in new if policy.is_test(p)),
-            at_base=(files | folders).__contains__,
+            at_base=self._places(base).__contains__,
         )
+
+    def _places(self, tree: str) -> frozenset[str]:
+        """Every file and folder of a tree."""
+        files = frozenset(self._trees.paths(tree))
+        return files | {str(parent) for path in files for parent in PurePosixPath(path).parents}
 
     # --- parts ---------------------------------------------------------------------------------
 

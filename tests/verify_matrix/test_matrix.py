@@ -260,6 +260,15 @@ def test_a_person_may_unseal(project: Project) -> None:
     assert project.judge(own, sealed=("plan.md",)).verdict is Verdict.TAMPERED
 
 
+def test_a_gate_that_the_agent_never_wrote_does_not_hide_a_persons(project: Project) -> None:
+    """A proposal is never more than a proposal: where a person gave a gate, that one decides."""
+    found = project.judge(FIX, proposed=("tests/test_later.py",))
+    assert found.verification is PASS
+    assert any("test_later" in w for w in found.warnings)
+    project.reset()
+    assert project.judge(FIX, (), proposed=("tests/test_later.py",)).verification is not PASS
+
+
 def test_unsealed_product_code_stays_old_in_the_red_run(project: Project) -> None:
     """F162: a file that a check names and a person unsealed is still what the test is about."""
     code = "src/calc/text.py"
