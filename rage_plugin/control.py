@@ -15,11 +15,11 @@ from .core import decide, facts, lifecycle, limits
 from .core.errors import Refused
 from .core.events import Event, Scalar
 from .core.fold import apply
+from .core.judgement import Origin
 from .core.model import (
     Evidence,
     Item,
     ItemState,
-    Origin,
     PauseReason,
     Run,
     RunState,

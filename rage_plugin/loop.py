@@ -28,18 +28,8 @@ from .core.decide import (
 from .core.errors import RageError, StaleWrite
 from .core.events import Event
 from .core.fold import apply
-from .core.model import (
-    Base,
-    Change,
-    Item,
-    Judgement,
-    JudgeRequest,
-    PauseReason,
-    Phase,
-    Run,
-    RunState,
-    RunStatus,
-)
+from .core.judgement import Judgement, JudgeRequest
+from .core.model import Base, Change, Item, PauseReason, Phase, Run, RunState, RunStatus
 from .core.order import next_item
 from .core.ports import Progress
 from .core.rows import evidence

@@ -7,7 +7,8 @@ import json
 import pytest
 
 from rage_plugin.core import facts
-from rage_plugin.core.model import Judgement, Verdict, Verification
+from rage_plugin.core.judgement import Judgement, Verdict
+from rage_plugin.core.model import Verification
 from rage_plugin.report import ItemReport, Report, lines
 
 TESTS = tuple(f"tests/test_x.py::test_{n:03}" for n in range(120))

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
 
-from rage_plugin.core import model, phases
+from rage_plugin.core import judgement, model, phases
 
 from . import words
 from .markdown import LATER, same, source_text, table
@@ -34,12 +34,12 @@ def sections() -> tuple[str, ...]:
         "It is separate from the item's state.",
         _meanings(model.Verification, words.VERIFICATION),
         "### Origin of the proof",
-        _meanings(model.Origin, words.ORIGIN),
+        _meanings(judgement.Origin, words.ORIGIN),
         "## Verdicts of a check",
         "Only `pass` is a pass. None of the others opens a gate.",
-        _meanings(model.Verdict, words.VERDICTS),
+        _meanings(judgement.Verdict, words.VERDICTS),
         "### Outcomes of one test",
-        _meanings(model.Outcome, words.OUTCOMES),
+        _meanings(judgement.Outcome, words.OUTCOMES),
     )
 
 

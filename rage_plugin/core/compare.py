@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from .model import Cell, Outcome, Verdict
+from .judgement import Cell, Outcome, Verdict
 from .testids import (
     MISSING,
     SESSION,

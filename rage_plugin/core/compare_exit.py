@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from .compare import RAN, Finding, Runs, unusable
-from .model import Cell, Verdict
+from .judgement import Cell, Verdict
 
 
 def compare_exit(runs: Runs) -> Finding:

@@ -14,10 +14,10 @@ from typing import Literal, TypeAlias
 
 from . import facts, lifecycle, limits
 from .events import Event
+from .judgement import Judgement
 from .model import (
     Change,
     ItemState,
-    Judgement,
     PauseReason,
     Phase,
     Proposal,

@@ -12,13 +12,13 @@ from dataclasses import asdict
 
 from .events import Event, Put, Scalar
 from .fold import columns
+from .judgement import Judgement
 from .model import (
     Evidence,
     Gate,
     Item,
     ItemSpec,
     ItemState,
-    Judgement,
     Phase,
     Proposal,
     RunState,

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 
 from .compare import Finding, Runs, compare
 from .compare_exit import compare_exit
-from .model import Judgement, Origin, Verdict, Verification
+from .judgement import Judgement, Origin, Verdict
+from .model import Verification
 
 LINE = 200
 """Characters of a judgement's message."""

@@ -10,17 +10,8 @@ from typing import Protocol
 
 from .config import CheckCommand
 from .events import Event
-from .model import (
-    Base,
-    Change,
-    Evidence,
-    Item,
-    ItemSpec,
-    Judgement,
-    JudgeRequest,
-    Run,
-    RunState,
-)
+from .judgement import Judgement, JudgeRequest
+from .model import Base, Change, Evidence, Item, ItemSpec, Run, RunState
 
 Progress = Callable[[str], None]
 """Told one short line whenever something over a second begins or ends."""

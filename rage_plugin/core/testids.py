@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from .model import Cell, Outcome
+from .judgement import Cell, Outcome
 
 MISSING = "not in this tree"
 """The text in `Cell.broken` for a target that the tree does not have."""

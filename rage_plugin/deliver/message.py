@@ -12,7 +12,8 @@ import unicodedata
 from collections.abc import Mapping
 from urllib.parse import quote
 
-from rage_plugin.core.model import Item, Origin
+from rage_plugin.core.judgement import Origin
+from rage_plugin.core.model import Item
 
 VERIFIED = "verified"
 UNVERIFIED = "unverified"

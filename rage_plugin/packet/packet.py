@@ -21,7 +21,8 @@ import json
 from collections.abc import Mapping, Sequence
 
 from rage_plugin.core import limits
-from rage_plugin.core.model import RunState, Verdict
+from rage_plugin.core.judgement import Verdict
+from rage_plugin.core.model import RunState
 from rage_plugin.tokens import fits
 
 from . import render

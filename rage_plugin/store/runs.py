@@ -12,7 +12,8 @@ from typing import Any, TypeVar
 from ..core.errors import RageError
 from ..core.events import GENESIS, Event, Scalar
 from ..core.fold import row as typed_row
-from ..core.model import CheckRecord, Evidence, Gate, Item, Run, RunState, Slice, Verdict
+from ..core.judgement import CheckRecord, Verdict
+from ..core.model import Evidence, Gate, Item, Run, RunState, Slice
 from . import audit, ledger, write_path
 from .db import Db
 

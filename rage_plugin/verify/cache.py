@@ -12,7 +12,7 @@ from contextlib import closing
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from rage_plugin.core.model import Cell, CheckRecord, Outcome, Verdict
+from rage_plugin.core.judgement import Cell, CheckRecord, Outcome, Verdict
 
 _SCHEMA = "CREATE TABLE IF NOT EXISTS verdicts (key TEXT PRIMARY KEY, cell TEXT NOT NULL)"
 _UNDECIDED = frozenset({Verdict.COULD_NOT_RUN, Verdict.PARTIAL})

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rage_plugin.core.config import CheckCommand, VerifyConfig
-from rage_plugin.core.model import Cell, CheckRecord, Outcome, Verdict
+from rage_plugin.core.judgement import Cell, CheckRecord, Outcome, Verdict
 from rage_plugin.core.ports import Progress
 from rage_plugin.core.testids import MISSING, path_of
 from rage_plugin.verify.cache import VerdictCache

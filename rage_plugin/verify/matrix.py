@@ -19,7 +19,7 @@ from typing import Protocol
 from rage_plugin.core.compare import Runs, failing
 from rage_plugin.core.config import CheckCommand
 from rage_plugin.core.gates import Facts, find
-from rage_plugin.core.model import Cell, Outcome, Verdict
+from rage_plugin.core.judgement import Cell, Outcome, Verdict
 from rage_plugin.core.testids import MISSING, covered, covers, ids, narrow, path_of, status
 
 from .pytest_command import recognise

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 
-from rage_plugin.core.model import Outcome
+from rage_plugin.core.judgement import Outcome
 
 MAX_BYTES = 256 * 1024 * 1024
 """What is read of one run's report (about a million tests); more is a truncated report."""

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from rage_plugin.core.config import CheckCommand
-from rage_plugin.core.model import Outcome, Verdict
+from rage_plugin.core.judgement import Outcome, Verdict
 from rage_plugin.verify.command import Completed
 from rage_plugin.verify.shown import Shown
 

@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from rage_plugin.core.model import Outcome, Verdict
+from rage_plugin.core.judgement import Outcome, Verdict
 from rage_plugin.core.testids import MISSING, SESSION
 from rage_plugin.verify.command import Completed
 from rage_plugin.verify.environment import Interpreter

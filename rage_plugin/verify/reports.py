@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from xml.parsers import expat
 
-from rage_plugin.core.model import Outcome
+from rage_plugin.core.judgement import Outcome
 from rage_plugin.hookspecs import hookimpl
 
 MAX_BYTES = 64 * 1024 * 1024

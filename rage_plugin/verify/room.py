@@ -16,15 +16,8 @@ import pluggy
 from rage_plugin.core.config import CheckCommand, ProjectConfig
 from rage_plugin.core.errors import Refused
 from rage_plugin.core.gates import Facts, judge, one_line
-from rage_plugin.core.model import (
-    Base,
-    Change,
-    Judgement,
-    JudgeRequest,
-    Outcome,
-    Verdict,
-    Verification,
-)
+from rage_plugin.core.judgement import Judgement, JudgeRequest, Outcome, Verdict
+from rage_plugin.core.model import Base, Change, Verification
 from rage_plugin.core.ports import Progress
 from rage_plugin.core.testids import path_of
 

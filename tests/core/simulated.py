@@ -26,16 +26,15 @@ from rage_plugin.core.decide import (
 )
 from rage_plugin.core.events import Event
 from rage_plugin.core.fold import apply
+from rage_plugin.core.judgement import Judgement, Verdict
 from rage_plugin.core.model import (
     Change,
     ItemSpec,
-    Judgement,
     Phase,
     Proposal,
     Run,
     RunState,
     RunStatus,
-    Verdict,
     Verification,
 )
 from rage_plugin.core.rows import evidence

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from rage_plugin.core.config import Limits
 from rage_plugin.core.decide import outside
+from rage_plugin.core.judgement import Judgement
 from rage_plugin.core.model import (
     Change,
     ItemSpec,
     ItemState,
-    Judgement,
     PauseReason,
     Phase,
     Proposal,

@@ -10,15 +10,8 @@ from hypothesis import strategies as st
 
 from rage_plugin.core.compare import Runs, compare, failing
 from rage_plugin.core.gates import Facts, judge, one_line
-from rage_plugin.core.model import (
-    Cell,
-    CheckRecord,
-    Judgement,
-    Origin,
-    Outcome,
-    Verdict,
-    Verification,
-)
+from rage_plugin.core.judgement import Cell, CheckRecord, Judgement, Origin, Outcome, Verdict
+from rage_plugin.core.model import Verification
 from rage_plugin.core.testids import MISSING, SESSION, covers, function_of, narrow, path_of
 
 PASS, FAIL, ERROR, SKIP = Outcome.PASS, Outcome.FAIL, Outcome.ERROR, Outcome.SKIP

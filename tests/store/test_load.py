@@ -10,7 +10,8 @@ import pytest
 
 from rage_plugin.core.errors import RageError
 from rage_plugin.core.events import Event, Put
-from rage_plugin.core.model import CheckRecord, ItemState, Phase, RunStatus, Verdict
+from rage_plugin.core.judgement import CheckRecord, Verdict
+from rage_plugin.core.model import ItemState, Phase, RunStatus
 from rage_plugin.store import RunStore, open_store
 
 from .ticks import (

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from rage_plugin.core.events import Event, Put
+from rage_plugin.core.judgement import CheckRecord, Verdict
 from rage_plugin.core.model import (
-    CheckRecord,
     Evidence,
     Gate,
     Item,
@@ -23,7 +23,6 @@ from rage_plugin.core.model import (
     Run,
     RunStatus,
     Slice,
-    Verdict,
     Verification,
 )
 from rage_plugin.store import RunStore, open_store

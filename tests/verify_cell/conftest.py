@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from rage_plugin.core.config import CheckCommand, VerifyConfig
-from rage_plugin.core.model import Cell
+from rage_plugin.core.judgement import Cell
 from rage_plugin.verify import reports
 from rage_plugin.verify.cell import Cells
 from rage_plugin.verify.isolation import CouldNotRun, Isolation, ladder

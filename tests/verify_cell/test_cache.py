@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from rage_plugin.core.model import Verdict
+from rage_plugin.core.judgement import Verdict
 
 from .conftest import PYTEST, Project, site_of
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from rage_plugin.core.config import CheckCommand, VerifyConfig
-from rage_plugin.core.model import Outcome, Verdict
+from rage_plugin.core.judgement import Outcome, Verdict
 from rage_plugin.verify.environment import Environment
 from rage_plugin.verify.pytest_command import recognise
 

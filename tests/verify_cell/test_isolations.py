@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rage_plugin.core.model import Outcome, Verdict
+from rage_plugin.core.judgement import Outcome, Verdict
 
 from .conftest import Project, site_of
 

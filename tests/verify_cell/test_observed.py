@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rage_plugin.core.model import Outcome
+from rage_plugin.core.judgement import Outcome
 from rage_plugin.verify import observed
 from rage_plugin.verify.observed import Channel, Observed
 

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from rage_plugin.core.config import CheckCommand
-from rage_plugin.core.model import Outcome, Verdict
+from rage_plugin.core.judgement import Outcome, Verdict
 
 from .conftest import Project
 

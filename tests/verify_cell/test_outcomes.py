@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from rage_plugin.core.config import CheckCommand
-from rage_plugin.core.model import Outcome, Verdict
+from rage_plugin.core.judgement import Outcome, Verdict
 
 from .conftest import Project
 

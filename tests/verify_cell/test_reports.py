@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rage_plugin.core.model import Outcome
+from rage_plugin.core.judgement import Outcome
 from rage_plugin.hookspecs import PROJECT, ExtensionSpec
 from rage_plugin.verify.reports import JUnitReports, Unreadable, parse
 

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from rage_plugin.core.config import CheckCommand, VerifyConfig
-from rage_plugin.core.model import Outcome, Verdict
+from rage_plugin.core.judgement import Outcome, Verdict
 from rage_plugin.core.testids import SESSION
 
 from .conftest import Project, link_packages, site_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rage_plugin.core.config import CheckCommand
-from rage_plugin.core.model import Outcome, Verdict
+from rage_plugin.core.judgement import Outcome, Verdict
 from rage_plugin.core.testids import MISSING
 
 from .conftest import Project

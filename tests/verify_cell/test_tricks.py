@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rage_plugin.core.config import CheckCommand
-from rage_plugin.core.model import Cell, Outcome, Verdict
+from rage_plugin.core.judgement import Cell, Outcome, Verdict
 
 from .conftest import Project
 

@@ -12,7 +12,8 @@ from pathlib import Path
 import pluggy
 
 from rage_plugin.core.config import CheckCommand, ProjectConfig, VerifyConfig
-from rage_plugin.core.model import Base, Judgement, JudgeRequest
+from rage_plugin.core.judgement import Judgement, JudgeRequest
+from rage_plugin.core.model import Base
 from rage_plugin.hookspecs import PROJECT, ExtensionSpec
 from rage_plugin.verify import JUnitPlugin, VerifyRoom
 

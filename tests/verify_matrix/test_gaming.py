@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from rage_plugin.core.model import Origin, Verdict, Verification
+from rage_plugin.core.judgement import Origin, Verdict
+from rage_plugin.core.model import Verification
 
 from .project import CORE, FIXED, GATE, PYPROJECT, TEST_CORE, TEST_TEXT, Files, Project
 

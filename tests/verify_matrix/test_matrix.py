@@ -10,7 +10,8 @@ import pytest
 
 from rage_plugin.core.config import CheckCommand, ProjectConfig, VerifyConfig
 from rage_plugin.core.errors import Refused
-from rage_plugin.core.model import Judgement, Origin, Verdict, Verification
+from rage_plugin.core.judgement import Judgement, Origin, Verdict
+from rage_plugin.core.model import Verification
 
 from .project import (
     CORE,
@@ -224,7 +225,7 @@ def test_a_tree_that_moves_during_the_checks_never_passes(folder: Path) -> None:
         lines.append(line)
         write(project.root, {CORE_PY: FIXED + "# more\n"})
 
-    from rage_plugin.core.model import JudgeRequest
+    from rage_plugin.core.judgement import JudgeRequest
 
     found = room.judge(JudgeRequest("r1", "5", base, tree, (GATE,)), meddle)
     assert lines
