@@ -125,10 +125,10 @@ class _Facts:
 
 
 def _turn(state: RunState) -> str:
-    """`3/12`: turns of the item and their limit; `3` where there is none."""
+    """`3/12`: the item's third turn of twelve at most; `3` where there is no limit."""
     most = limits.read(state.run).max_iterations
     count = state.item.iteration if state.item else state.run.iteration
-    return f"{count}" if most is None else f"{count}/{most}"
+    return f"{count + 1}" if most is None else f"{count + 1}/{most}"
 
 
 def _gate(state: RunState) -> tuple[int, str]:

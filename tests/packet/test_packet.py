@@ -38,7 +38,7 @@ def test_typical_packet_reads_like_this() -> None:
     """F003, F070: every field on its line, the criterion and its gate last, ≤ 150 tokens."""
     text = ROOM.packet(TYPICAL, GO)
     assert text.split("\n") == [
-        "[RAGE run 3fa9c01b · item 5 · generate · turn 3/12]",
+        "[RAGE run 3fa9c01b · item 5 · generate · turn 4/12]",
         'Objective: "Keep the last line when no newline ends the file"',
         "Scope: src/parser.py, tests/test_parser.py",
         "Last check: \"fail: tests/test_parser.py::test_last_line: assert ['a'] == ['a', 'b']\"",
@@ -123,7 +123,7 @@ def grown(iteration: int, things: int) -> RunState:
 def test_size_does_not_grow() -> None:
     """F003: iteration 500 after 400 corrections, failures and items is as long as iteration 5."""
     early, late = ROOM.packet(grown(5, 2), GO), ROOM.packet(grown(500, 400), GO)
-    assert early.replace("turn 5/", "turn 500/") == late
+    assert early.replace("turn 6/", "turn 501/") == late
     assert tokens(late) - tokens(early) <= 1
 
 
@@ -171,7 +171,7 @@ def test_without_item_slice_or_gate() -> None:
     """F003: between two items there is still a tag and a gate line."""
     state = RunState(replace(RUN, current_item=None, phase=Phase.REVIEW), {})
     assert ROOM.packet(state, "").split("\n") == [
-        "[RAGE run 3fa9c01b · review · turn 0/12]",
+        "[RAGE run 3fa9c01b · review · turn 1/12]",
         'Objective: "Parser epic"',
         "Gate: the project's own checks",
     ]
