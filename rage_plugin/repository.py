@@ -169,6 +169,21 @@ class Repository:
             return self.run("mktree").text
         return self.run("rev-parse", "--verify", f"{commit}^{{tree}}").text
 
+    def hooks_in_tree(self) -> str:
+        """The folder of the person's hooks where it is a part of the work tree, else empty.
+
+        A commit runs what lies there, so an agent that may write it would run code as the person.
+        """
+        ask = ("config", "--type=path", "--get", "core.hooksPath")
+        told = self.run_as_person(*ask).text
+        if not told:
+            return ""
+        folder = Path(os.path.normpath(self.root / told))
+        if folder.name == "_":  # husky: generated wrappers of the scripts beside them
+            folder = folder.parent
+        inside = folder.is_relative_to(self.root) and folder != self.root
+        return folder.relative_to(self.root).as_posix() if inside else ""
+
     def setting(self, name: str) -> bool:
         """A boolean of the person's configuration, false where it is not set."""
         return self.run("config", "--type=bool", "--get", name, ok=(0, 1)).text == "true"

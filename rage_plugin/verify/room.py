@@ -241,7 +241,11 @@ class VerifyRoom:
         if not commands:
             paths = (*self._trees.paths(self._trees.head_tree()), *self._trees.untracked())
             commands = detect(self._trees.root, paths)
-        return Policy(self._config, commands)
+        config, hooks = self._config, self._trees.place.hooks_in_tree()
+        if hooks:
+            sealed = (*config.verification.sealed, f"{hooks}/**")
+            config = replace(config, verification=replace(config.verification, sealed=sealed))
+        return Policy(config, commands)
 
     @cached_property
     def _cells(self) -> Cells:

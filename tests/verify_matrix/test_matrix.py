@@ -270,6 +270,18 @@ def test_a_gate_that_the_agent_never_wrote_does_not_hide_a_persons(project: Proj
     assert project.judge(FIX, (), proposed=("tests/test_later.py",)).verification is not PASS
 
 
+@pytest.mark.parametrize(
+    ("path", "hook"), [(".githooks", ".githooks/pre-commit"), (".husky/_", ".husky/pre-commit")]
+)
+def test_hooks_that_lie_in_the_work_tree_are_sealed(project: Project, path: str, hook: str) -> None:
+    """F138: a commit runs them as the person, so an agent may not write them."""
+    git(project.root, "config", "core.hooksPath", path)
+    assert project.judge({**FIX, hook: "#!/bin/sh\n"}).verdict is Verdict.TAMPERED
+    git(project.root, "config", "--unset", "core.hooksPath")
+    project.reset()
+    assert project.judge({**FIX, hook: "#!/bin/sh\n"}).verdict is Verdict.PASS
+
+
 def test_unsealed_product_code_stays_old_in_the_red_run(project: Project) -> None:
     """F162: a file that a check names and a person unsealed is still what the test is about."""
     code = "src/calc/text.py"
