@@ -144,7 +144,8 @@ class _Saying:
         )
 
     def passed(self, origin: Origin, red: Sequence[str]) -> Judgement:
-        message = f"{_several(red)} was red and is green" if red else "The suite is green"
+        verb = "was red and is" if len(red) == 1 else "were red and are"
+        message = f"{_several(red)} {verb} green" if red else "The suite is green"
         return self._judgement(Verification.PASS, Verdict.PASS, message, origin=origin, red=red)
 
     def _judgement(
