@@ -1,7 +1,7 @@
 """What the cells of a command without a per-test report prove: an exit code says little.
 
 Red needs a targeted command that fails on the base and passes on the candidate; regression needs
-a green baseline; everything else is for a person (CHECKS.md).
+a green baseline; everything else is for a person.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which finite limit a run has reached. Looked at only after evidence was (DESIGN, settled)."""
+"""Which finite limit a run has reached. Looked at only after evidence was."""
 
 from __future__ import annotations
 
