@@ -75,7 +75,7 @@ def test_an_idle_chat_costs_nothing(tmp_path: Path) -> None:
 
 
 def test_the_public_face_is_lazy() -> None:
-    """DESIGN: `import rage_plugin` loads none of its own modules."""
+    """`import rage_plugin` loads none of its own modules."""
     code = (
         "import sys, rage_plugin; print([m for m in sys.modules if m.startswith('rage_plugin.')])"
     )

@@ -153,7 +153,7 @@ def test_unverified_is_committed_and_others_go_on() -> None:
 
 
 def test_no_change_needed_is_a_claim_and_no_proof() -> None:
-    """DESIGN: `no_change` ends unverified at best."""
+    """`no_change` ends unverified at best."""
     sim = Simulation(always(V.UNVERIFIED), [OPEN])
     state = sim.turn(TurnScript(proposal=Proposal(no_change="it works already")))
     assert state.items["6"].verification is V.UNVERIFIED
@@ -161,7 +161,7 @@ def test_no_change_needed_is_a_claim_and_no_proof() -> None:
 
 
 def test_a_change_outside_the_scope_is_replanned_once_then_pauses() -> None:
-    """DESIGN: a change outside the scope is re-planned once, then pauses."""
+    """A change outside the scope is re-planned once, then pauses."""
     sim = Simulation(always(V.PASS), [OPEN])
     stray = (Change("M", "src/x.py"), Change("M", "setup.py"))
     state = sim.turn(TurnScript(tree="t1", proposal=SLICE, changes=stray))

@@ -114,7 +114,7 @@ def test_usage_errors_exit_2(project: Project, words: list[str]) -> None:
 
 
 def test_modified_files_are_refused_or_snapshot(project: Project) -> None:
-    """Issue: refused with the list, or `--snapshot` commits them first as a commit of its own."""
+    """Refused with the list, or `--snapshot` commits them first as a commit of its own."""
     project.write({"README.md": "# calc, edited\n"})
     refused = project.run([reply("", FIX), reply("Fixed.")])
     assert refused.code == 1
@@ -127,7 +127,7 @@ def test_modified_files_are_refused_or_snapshot(project: Project) -> None:
 
 
 def test_untracked_files_are_left_alone(project: Project) -> None:
-    """Issue: files that were untracked before are never staged."""
+    """Files that were untracked before are never staged."""
     project.write({"mine ü.txt": "mine"})
     result = project.run([reply("", FIX), reply("Fixed.")])
     assert result.data["status"] == "done", result.data
@@ -136,7 +136,7 @@ def test_untracked_files_are_left_alone(project: Project) -> None:
 
 
 def test_a_gate_that_needs_an_untracked_file_is_unverified(project: Project) -> None:
-    """Issue: a gate that passes only with a file from before the run is `unverified`."""
+    """A gate that passes only with a file from before the run is `unverified`."""
     test = (
         "from pathlib import Path\n\n\ndef test_add():\n    assert Path('data.txt').read_text()\n"
     )
@@ -151,7 +151,7 @@ def test_a_gate_that_needs_an_untracked_file_is_unverified(project: Project) -> 
 
 
 def test_without_git_it_is_one_line(tmp_path: Path, project: Project) -> None:
-    """Issue: no git is one line with `git init`."""
+    """No git is one line with `git init`."""
     import subprocess
     import sys
 
@@ -212,7 +212,7 @@ def test_nothing_to_do_is_a_success(project: Project) -> None:
 
 
 def test_what_an_earlier_run_finished_is_not_worked_again(project: Project) -> None:
-    """DESIGN: done is derived from the database and HEAD; the backlog's files are edited by nobody."""
+    """Done is derived from the database and HEAD; the backlog's files are edited by nobody."""
     first = project.run([reply("", FIX), reply("Fixed.")])
     again = project.run([reply("Hm.")])
     assert (again.code, again.data["status"], again.data["items"]) == (0, "done", [])
@@ -235,7 +235,7 @@ def test_a_model_that_cannot_be_used_is_one_object_too(project: Project) -> None
 
 
 def test_a_wish_is_taken_up_once_and_never_by_surprise(project: Project) -> None:
-    """DESIGN: a `start` in a shell is recorded; it is void once anything else was decided."""
+    """A `start` in a shell is recorded; it is void once anything else was decided."""
     replies = [reply("", FIX), reply("Fixed.")]
     assert project.rage("start", "#5").returncode == 0
     elsewhere = Project(project.home / "other" / "repo", project.home)

@@ -182,7 +182,7 @@ def test_accept_closes_an_unverified_item(project: Project) -> None:
 
 
 def test_a_tool_cannot_say_a_persons_word(project: Project) -> None:
-    """CHECKS: control verbs from a tool of the run are refused and recorded, also by a script."""
+    """Control verbs from a tool of the run are refused and recorded, also by a script."""
     cheat = edit("tests/test_other.py", "assert double(1) == 2", "assert double(1)")
     project.write(
         {
@@ -261,7 +261,7 @@ def test_an_environment_that_nobody_ignores_is_there_and_never_committed(
 
 
 def test_failed_work_is_kept_and_taken_back(project: Project) -> None:
-    """DESIGN: a failed item's changes are kept under a ref, and only they are taken back."""
+    """A failed item's changes are kept under a ref, and only they are taken back."""
     (project.root / "untracked.txt").write_text("mine")
     wrong = [
         reply("", edit("calc/__init__.py", "a - b", "a * b")),

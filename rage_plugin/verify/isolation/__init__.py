@@ -1,7 +1,7 @@
 """Run a command on one tree while the work tree holds another: the ladder of isolations.
 
-Order: overlay, journaled swap, guarded scratch, else `CouldNotRun`. The first two show the tree at the
-workspace's own path, so that editable installs and scripts of a virtual environment keep working.
+Order: overlay, journaled swap, guarded scratch, else `CouldNotRun`. The first two show the tree at
+the workspace's own path, so that editable installs and scripts of a virtual environment work.
 """
 
 from __future__ import annotations
