@@ -1,6 +1,6 @@
 """When an item is done: from the cells and the facts about paths to one judgement. Pure.
 
-DESIGN's four conditions in the order in which they can fail: nothing sealed changed, the gates
+Four conditions in the order in which they can fail: nothing sealed changed, the gates
 pass, nothing that passed before was lost, and something was red before and is green now. A
 verdict that is not pass never opens a gate, and what only a person can decide is `unverified`.
 """
