@@ -306,14 +306,7 @@ class ActiveHooks:
         key = room.parts.workspace
         run = room.store.active_run(key) or room.store.last_run(key)
         if run is None:
-            return {
-                "run": None,
-                "status": "none",
-                "reason": control.NO_RUN,
-                "items": [],
-                "tokens": 0,
-                "head": "",
-            }
+            return report.no_report("none", control.NO_RUN)
         return dict(report.report(room.store, run.id))
 
     def close(self) -> None:

@@ -20,18 +20,10 @@ from . import __version__, hosts
 from .commands import VERBS, Command, help_text, parse_words
 from .core.errors import RageError, Refused, UsageError
 from .hookspecs import Session
+from .report import no_report
 
 DONE, REFUSED, USAGE, FAULT, PERSON, INTERRUPTED = 0, 1, 2, 3, 4, 130
 """Exit codes (F155): done; failed or refused; usage; internal fault; needs a person; interrupt."""
-NO_REPORT: dict[str, object] = {
-    "run": None,
-    "status": "none",
-    "reason": "",
-    "items": [],
-    "tokens": 0,
-    "head": "",
-}
-"""What `--json` prints where there is no run to report."""
 UNCONFIGURED = frozenset({"status", "report", "context", "pause", "stop"})
 """Verbs that need no profile: a person can say them whatever an agent made of `rage.yaml`."""
 HELP = {v.name: v for v in VERBS}
@@ -322,7 +314,7 @@ def run(
         code = hosts.Driven(entry, workspace, model).run(" ".join(target), words, as_json)
     except RageError as error:
         if as_json:
-            click.echo(json.dumps({**NO_REPORT, "status": "failed", "reason": error.line()}))
+            click.echo(json.dumps(no_report("failed", error.line())))
         raise
     sys.exit(code)
 

@@ -74,6 +74,11 @@ def report(store: Store, run: str) -> Report:
     }
 
 
+def no_report(status: str, why: str) -> dict[str, object]:
+    """The object that scripts read where there is no run to report."""
+    return {"run": None, "status": status, "reason": why, "items": [], "tokens": 0, "head": ""}
+
+
 def reason(run: Run) -> str:
     """Why a run is where it is, in one line; the typed reason comes first when it is paused."""
     if run.pause_reason:
