@@ -60,6 +60,10 @@ class WallClock:
         """Seconds since the epoch."""
         return time.time()
 
+    def monotonic(self) -> float:
+        """Seconds that only ever pass, the machine's sleep not counted."""
+        return time.monotonic()
+
 
 def open_workspace(folder: str, config: ProjectConfig | None = None) -> Workspace:
     """Open the rooms of the repository that a folder lies in.

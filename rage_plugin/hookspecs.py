@@ -50,6 +50,18 @@ class ModelRequest:
 
     purpose: Literal["main", "worker", "side"] = "main"
     depth: int = 0
+    tokens: int = 0
+    """The most that the call may cost, input and answer; 0 where the host cannot tell."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """The model call must not be made: it does not fit its budget. The host ends the turn with
+    reason `limit`; one that cannot makes the call without a packet.
+    """
+
+    message: str
+    """For the person."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,8 +136,11 @@ class HostSpec:
         """Before a person's message reaches the model; a `Reply` answers it instead."""
 
     @hookspec(firstresult=True)
-    def rage_before_model_call(self, session: Session, request: ModelRequest) -> str | None:
-        """Before each model call of an active run; the packet to put at the request's tail."""
+    def rage_before_model_call(self, session: Session, request: ModelRequest) -> str | Hold | None:
+        """Before each model call of an active run; the packet to put at the request's tail.
+
+        `Hold` where the call could go over a budget: its worst case is reserved first (F043).
+        """
 
     @hookspec
     def rage_after_model_call(self, session: Session, usage: Usage) -> None:

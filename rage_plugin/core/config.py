@@ -41,6 +41,15 @@ class VerifyConfig:
 
 
 @dataclass(frozen=True, slots=True)
+class Amount:
+    """A limit as a person typed it: `300k`, `+50k` on top of what holds, or `none`."""
+
+    value: float | None
+    """None is unlimited, and only when written out."""
+    more: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Limits:
     """Finite by default (law 8); `None` is unlimited and only when written out as `none`."""
 
@@ -53,6 +62,14 @@ class Limits:
     max_fix_attempts: int = 2
     noop_turns: int = 2
     provider_errors: int = 3
+    same_action: int = 2
+    """Identical failing tool calls on unchanged evidence; the next one is refused (F013)."""
+    alert_at: float = 0.8
+    """Share of the run's tokens at which the person is told, once a budget (F044)."""
+    token_multiple: float | None = 2.0
+    """An item that costs so many times what was expected waits for a person (F068)."""
+    scope_multiple: float | None = 2.0
+    """The same for the files and lines that it changes (F069)."""
     on_failed_item: str = "next"
     """`next` (other independent items go on) or `pause`."""
 
@@ -86,6 +103,8 @@ class ProjectConfig:
     limits: Limits = field(default_factory=Limits)
     git: GitConfig = field(default_factory=GitConfig)
     packet: PacketConfig = field(default_factory=PacketConfig)
+    scan_code_fences: bool = True
+    """Whether markers inside code fences count (F064)."""
     activation_auto: bool = False
     path: str = ""
     """The profile's path relative to the workspace; empty when it was detected."""

@@ -13,6 +13,10 @@ from typing import TypeVar
 
 from .events import Event, Put, Scalar
 from .model import (
+    Approach,
+    Blocker,
+    Correction,
+    Failure,
     Gate,
     Item,
     ItemState,
@@ -25,30 +29,31 @@ from .model import (
     Verification,
 )
 
-_ENUMS: dict[str, type[StrEnum]] = {
-    "status": RunStatus,
-    "phase": Phase,
-    "pause_reason": PauseReason,
-    "state": ItemState,
-    "verification": Verification,
+_ENUMS: dict[type, dict[str, type[StrEnum]]] = {
+    Run: {"status": RunStatus, "phase": Phase, "pause_reason": PauseReason},
+    Item: {"state": ItemState, "verification": Verification},
 }
-Row = TypeVar("Row", Run, Item, Slice, Gate)
+Row = TypeVar("Row", Run, Item, Slice, Gate, Approach, Failure, Correction, Blocker)
+Listed = TypeVar("Listed", Gate, Approach, Failure, Correction, Blocker)
+KEPT = 20
+"""How many failures, approaches, corrections and blockers a state holds: the newest."""
 
 
-def typed(values: Mapping[str, Scalar]) -> dict[str, object]:
-    """Column values as the dataclasses hold them: enum columns become enums."""
+def typed(kind: type, values: Mapping[str, Scalar]) -> dict[str, object]:
+    """Column values as a dataclass holds them: enum columns become enums."""
+    enums = _ENUMS.get(kind, {})
     return {
-        name: _ENUMS[name](str(value)) if name in _ENUMS and value is not None else value
+        name: enums[name](str(value)) if name in enums and value is not None else value
         for name, value in values.items()
     }
 
 
 def row(kind: type[Row], values: Mapping[str, Scalar]) -> Row:
     """A row's dataclass from its columns."""
-    return kind(**typed(values))  # type: ignore[arg-type]
+    return kind(**typed(kind, values))  # type: ignore[arg-type]
 
 
-def columns(value: Run | Item | Slice | Gate) -> dict[str, Scalar]:
+def columns(value: Run | Item | Slice | Gate | Blocker | Approach) -> dict[str, Scalar]:
     """A row's columns from its dataclass."""
     return {f.name: getattr(value, f.name) for f in fields(value)}
 
@@ -68,7 +73,7 @@ def _apply(state: RunState | None, put: Put) -> RunState:
             raise ValueError("the first event of a run sets no run")
         return RunState(run=row(Run, {"id": str(put.key[0]), **put.values}), items={})
     if put.table == "runs":
-        change = typed(put.values)
+        change = typed(Run, put.values)
         moved = put.values.get("current_item", state.run.current_item) != state.run.current_item
         run = replace(state.run, **change)  # type: ignore[arg-type]
         if not moved:
@@ -80,12 +85,13 @@ def _apply(state: RunState | None, put: Put) -> RunState:
             slice=None,
             gates=(),
             judged_trees=frozenset(),
-            last_failure="",
-            avoid=(),
+            failures=(),
+            approaches=(),
+            blockers=(),
         )
     if put.table == "items":
         item_id = str(put.key[1])
-        old, change = state.items.get(item_id), typed(put.values)
+        old, change = state.items.get(item_id), typed(Item, put.values)
         item = (
             replace(old, **change)  # type: ignore[arg-type]
             if old
@@ -95,27 +101,37 @@ def _apply(state: RunState | None, put: Put) -> RunState:
     if put.table == "slices":
         return _apply_slice(state, put)
     if put.table == "gates":
-        gate_id = str(put.key[0])
-        known = {g.id: g for g in state.gates}
-        known[gate_id] = (
-            replace(known[gate_id], **typed(put.values))  # type: ignore[arg-type]
-            if gate_id in known
-            else row(Gate, {"id": gate_id, **put.values})
-        )
-        return replace(state, gates=tuple(known.values()))
+        return replace(state, gates=_listed(Gate, state.gates, put))
     if put.table == "corrections":
-        return replace(state, directives=(*state.directives, str(put.values["text"])))
+        known = _listed(Correction, state.corrections, put)
+        holding = tuple(c for c in known if c.superseded_by is None)
+        return replace(state, corrections=holding[-KEPT:])
     if put.table == "evidence" and put.values.get("kind") == "judgement":
         return replace(state, judged_trees=state.judged_trees | {str(put.values["tree"])})
     if put.table == "failures":
-        return replace(state, last_failure=str(put.values.get("message", "")))
+        return replace(state, failures=_listed(Failure, state.failures, put)[-KEPT:])
+    if put.table == "approaches":
+        return replace(state, approaches=_listed(Approach, state.approaches, put)[-KEPT:])
+    if put.table == "blockers":
+        return replace(state, blockers=_listed(Blocker, state.blockers, put)[-KEPT:])
     return state
+
+
+def _listed(kind: type[Listed], rows: tuple[Listed, ...], put: Put) -> tuple[Listed, ...]:
+    """The rows with one of them added, or changed where it stands."""
+    key = str(put.key[0])
+    known = {r.id: r for r in rows}
+    if key in known:
+        known[key] = replace(known[key], **typed(kind, put.values))  # type: ignore[arg-type]
+    elif set(put.values) >= {"run", "item"}:
+        known[key] = row(kind, {"id": key, **put.values})
+    return tuple(known.values())
 
 
 def _apply_slice(state: RunState, put: Put) -> RunState:
     slice_id = str(put.key[0])
     if state.slice is not None and state.slice.id == slice_id:
-        changed = replace(state.slice, **typed(put.values))  # type: ignore[arg-type]
+        changed = replace(state.slice, **typed(Slice, put.values))  # type: ignore[arg-type]
         if changed.superseded:
             return replace(state, slice=None, gates=())
         return replace(state, slice=changed)

@@ -98,6 +98,10 @@ class ItemSpec:
     closed: bool = False
     children: tuple[str, ...] = ()
     """Ids that the item's own text lists as its parts; a `parent` elsewhere adds to them."""
+    expected_tokens: int = 0
+    """A person's estimate of the item; 0 is unknown."""
+    expected_files: int = 0
+    expected_lines: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,9 +139,13 @@ class Run:
     untracked: str = "[]"
     """JSON list of the files that git did not track before the run."""
     holder: str = ""
-    """`pid:start-time` of the process that drives the run; tells a crash from a live holder."""
+    """The process that drives the run (`holder.py`); tells a crash from a live holder."""
     fence: int = 1
-    """Fencing token: the lease that wrote last."""
+    """Fencing token: moves on whenever another session takes the run, so that the old one sees."""
+    alerted: int = 0
+    """The token budget that the person was warned of already; 0 before any warning."""
+    refused_call: str = ""
+    """`REASON: detail` where the next model call would not have fitted its budget."""
     version: int = 0
 
 
@@ -174,6 +182,13 @@ class Item:
     replanned: int = 0
     reason: str = ""
     next: str = ""
+    expected_tokens: int = 0
+    """What the item may be expected to cost, 0 where that is unknown; see `core/limits.py`."""
+    expected_files: int = 0
+    expected_lines: int = 0
+    files: int = 0
+    """Size of the change that was judged last: files, and lines added or removed."""
+    lines: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,6 +238,74 @@ class Evidence:
 
 
 @dataclass(frozen=True, slots=True)
+class Approach:
+    """A row of `approaches`: one way to do an item, open or retired after a repeated error."""
+
+    id: str
+    run: str
+    item: str
+    key: str
+    """Identity of (item, normalised objective, gate targets); see `core/recovery.py`."""
+    objective: str
+    status: str = "open"
+    """`open` or `retired`."""
+    retired_at: float | None = None
+    retired_by: str | None = None
+    """The evidence of the repeated error."""
+    readmitted_by: str | None = None
+    """The newer evidence that opened it again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A row of `failures`: one failed attempt, with the identity of its error (F015)."""
+
+    id: str
+    run: str
+    item: str
+    signature: str
+    message: str
+    count: int = 1
+    """How often the item failed with this signature, this time included."""
+    tree: str = ""
+    at: float = 0.0
+    approach: str = ""
+    """Key of the approach that was tried."""
+    evidence: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Correction:
+    """A row of `corrections`: what a person said, and the later word that superseded it."""
+
+    id: str
+    run: str
+    item: str
+    plan_version: int
+    """The plan version that it began."""
+    text: str
+    at: float
+    superseded_by: str | None = None
+    evidence: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Blocker:
+    """A row of `blockers`: what only a person can decide, and what they decided."""
+
+    id: str
+    run: str
+    item: str
+    reason: str
+    """A `PauseReason`."""
+    detail: str
+    at: float
+    resolved_at: float | None = None
+    resolved_by: str = ""
+    """The person's word: `spec`, `code`, `confirmed`, or an answer."""
+
+
+@dataclass(frozen=True, slots=True)
 class Change:
     """One path that differs between two trees."""
 
@@ -262,12 +345,30 @@ class RunState:
     gates: tuple[Gate, ...] = ()
     judged_trees: frozenset[str] = frozenset()
     """Trees of the current item that a judgement has already been given for."""
-    last_failure: str = ""
-    """The last judgement's message for the current item, for the packet."""
-    directives: tuple[str, ...] = ()
+    failures: tuple[Failure, ...] = ()
+    """The current item's failed attempts, newest last."""
+    approaches: tuple[Approach, ...] = ()
+    """What was tried for the current item, newest last."""
+    corrections: tuple[Correction, ...] = ()
     """Corrections that still hold, newest last."""
-    avoid: tuple[str, ...] = ()
-    """Retired approaches of the current item."""
+    blockers: tuple[Blocker, ...] = ()
+    """What a person had or has to decide for the current item, newest last."""
+
+    @property
+    def last_failure(self) -> str:
+        """The last failure's message for the current item, for the packet."""
+        return self.failures[-1].message if self.failures else ""
+
+    @property
+    def directives(self) -> tuple[str, ...]:
+        """The words of the corrections that still hold, newest last."""
+        return tuple(c.text for c in self.corrections)
+
+    @property
+    def avoid(self) -> tuple[str, ...]:
+        """Retired approaches of the current item, the one retired last at the end."""
+        retired = [a for a in self.approaches if a.status == "retired"]
+        return tuple(a.objective for a in sorted(retired, key=lambda a: a.retired_at or 0.0))
 
     @property
     def item(self) -> Item | None:

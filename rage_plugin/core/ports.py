@@ -5,7 +5,8 @@ The loop imports this module and never a room.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 from .config import CheckCommand
@@ -17,11 +18,40 @@ Progress = Callable[[str], None]
 """Told one short line whenever something over a second begins or ends."""
 
 
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """What an item may be expected to come to; 0 is unknown."""
+
+    tokens: int = 0
+    files: int = 0
+    lines: int = 0
+
+
+class LoggedEvent(Protocol):
+    """A row of the log, as far as a reader of decisions needs it."""
+
+    @property
+    def seq(self) -> int: ...
+
+    @property
+    def version(self) -> int: ...
+
+    @property
+    def at(self) -> float: ...
+
+    @property
+    def event(self) -> Event: ...
+
+
 class Clock(Protocol):
     """Wall time; passed in so that decisions stay pure."""
 
     def now(self) -> float:
-        """Seconds since the epoch."""
+        """Seconds since the epoch, for people and for the order of rows; it may jump."""
+        ...
+
+    def monotonic(self) -> float:
+        """Seconds that only ever pass; what a limit is measured with."""
         ...
 
 
@@ -52,6 +82,18 @@ class Store(Protocol):
 
     def estimate(self, workspace: str) -> str:
         """What an item cost so far in this workspace, or that it is unknown."""
+        ...
+
+    def expected(self, workspace: str) -> Expected:
+        """The most that a finished item cost here; unknown before enough were finished."""
+        ...
+
+    def failed_calls(self, run: str, item: str, action: str) -> Sequence[Mapping[str, object]]:
+        """What was observed of an action's failed calls for an item, oldest first."""
+        ...
+
+    def events(self, run: str) -> Sequence[LoggedEvent]:
+        """The run's whole log in order."""
         ...
 
     def head(self, run: str) -> str:
@@ -102,6 +144,14 @@ class Verifier(Protocol):
         ...
 
     def changes(self, tree: str, other: str) -> Sequence[Change]: ...
+
+    def added(self, tree: str, other: str) -> str:
+        """The lines that `other` adds to `tree`, text files only, for the markers in it (F063)."""
+        ...
+
+    def size(self, tree: str, other: str) -> tuple[int, int]:
+        """Files that differ between two trees, and lines added or removed in them."""
+        ...
 
     def judge(self, request: JudgeRequest, progress: Progress) -> Judgement:
         """Run what is needed of the four cells and say what they prove."""

@@ -20,7 +20,7 @@ from typing import TypeVar
 from ..core.errors import RageError
 
 T = TypeVar("T")
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 """`PRAGMA user_version` of a current database: the number of migrations in `schema.py`."""
 BUSY_SECONDS = 5.0
 ATTEMPTS = 6

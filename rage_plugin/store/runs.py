@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Sequence
 from dataclasses import fields
@@ -11,19 +12,32 @@ from typing import Any, TypeVar
 
 from ..core.errors import RageError
 from ..core.events import GENESIS, Event, Scalar
+from ..core.fold import KEPT
 from ..core.fold import row as typed_row
 from ..core.judgement import CheckRecord, Verdict
-from ..core.model import Evidence, Gate, Item, Run, RunState, Slice
+from ..core.model import (
+    Approach,
+    Blocker,
+    Correction,
+    Evidence,
+    Failure,
+    Gate,
+    Item,
+    Run,
+    RunState,
+    Slice,
+)
+from ..core.ports import Expected
 from . import audit, ledger, write_path
 from .db import Db
 
 _RUN_COLUMNS = ", ".join(f.name for f in fields(Run))
 _ITEM_COLUMNS = ", ".join(f'i."{f.name}"' for f in fields(Item))
-_DIRECTIVES = 20
-_AVOID = 20
 _TREES = 1_000
+SAMPLES = 5
+"""Finished items before history says anything about the next one."""
 
-Row = TypeVar("Row", Run, Item, Slice, Gate)
+Row = TypeVar("Row", Run, Item, Slice, Gate, Approach, Failure, Correction, Blocker)
 
 
 def open_store(path: Path) -> RunStore:
@@ -137,6 +151,32 @@ class RunStore:
         turns = median(int(row["turns"] or 0) for row in done)
         return f"{tokens:,.0f} tokens and {turns:g} turns an item (median of {len(done)})"
 
+    def expected(self, workspace: str) -> Expected:
+        """The most that one of the last 50 finished items came to; unknown under `SAMPLES`.
+
+        The largest and not the median: a breaker that trips on every item above the average
+        would be switched off by its users (F068).
+        """
+        done = self._rows(
+            "SELECT i.tokens AS tokens, i.files AS files, i.lines AS lines"
+            " FROM items i JOIN runs r ON r.id = i.run"
+            " WHERE r.workspace = ? AND i.state = 'DONE' AND i.\"commit\" <> '' AND i.files > 0"
+            " ORDER BY r.started_at DESC LIMIT 50",
+            (workspace,),
+        )
+        if len(done) < SAMPLES:
+            return Expected()
+        return Expected(*(max(int(r[name] or 0) for r in done) for name in done[0]))
+
+    def failed_calls(self, run: str, item: str, action: str) -> Sequence[dict[str, object]]:
+        """What was observed of an action's failed calls for an item, oldest first."""
+        found = self._rows(
+            "SELECT data FROM observations WHERE run = ? AND item = ? AND kind = ?"
+            " ORDER BY id DESC LIMIT 10",
+            (run, item, f"failed:{action}"),
+        )
+        return [json.loads(str(row["data"])) for row in found[::-1]]
+
     def head(self, run: str) -> str:
         """Hash of the run's last event; zeros before the first."""
         found = self._rows(
@@ -191,13 +231,9 @@ def _load(connection: sqlite3.Connection, run: str) -> RunState:
     items = {
         i.id: i for i in _select(connection, Item, "items WHERE run = ? ORDER BY position", (run,))
     }
-    directives = _column(
-        connection,
-        "SELECT text FROM corrections WHERE run = ? AND superseded_by IS NULL"
-        " ORDER BY at DESC, rowid DESC LIMIT ?",
-        (run, _DIRECTIVES),
-    )[::-1]
-    state = RunState(runs[0], items, directives=directives)
+    holding = "corrections WHERE run = ? AND superseded_by IS NULL"
+    corrections = _newest(connection, Correction, holding, (run,))
+    state = RunState(runs[0], items, corrections=corrections)
     current = runs[0].current_item
     return state if current is None else _with_item(connection, state, (run, current))
 
@@ -218,28 +254,26 @@ def _with_item(connection: sqlite3.Connection, state: RunState, item: tuple[str,
         " ORDER BY rowid DESC LIMIT ?",
         (*item, _TREES),
     )
-    failure = _column(
-        connection,
-        "SELECT message FROM failures WHERE run = ? AND item = ?"
-        " ORDER BY at DESC, rowid DESC LIMIT 1",
-        item,
-    )
-    avoid = _column(
-        connection,
-        "SELECT objective FROM approaches WHERE run = ? AND item = ? AND retired_at IS NOT NULL"
-        " AND readmitted_by IS NULL ORDER BY retired_at DESC, rowid DESC LIMIT ?",
-        (*item, _AVOID),
-    )[::-1]
+    where = "WHERE run = ? AND item = ?"
     return RunState(
         state.run,
         state.items,
         slice=slices[0] if slices else None,
         gates=tuple(gates),
         judged_trees=frozenset(trees),
-        last_failure=failure[0] if failure else "",
-        directives=state.directives,
-        avoid=avoid,
+        failures=_newest(connection, Failure, f"failures {where}", item),
+        approaches=_newest(connection, Approach, f"approaches {where}", item),
+        corrections=state.corrections,
+        blockers=_newest(connection, Blocker, f"blockers {where}", item),
     )
+
+
+def _newest(
+    connection: sqlite3.Connection, kind: type[Row], tail: str, bound: tuple[str, ...]
+) -> tuple[Row, ...]:
+    """The last rows that were written, in the order they were."""
+    rows = _select(connection, kind, f"{tail} ORDER BY rowid DESC LIMIT {KEPT}", bound)
+    return tuple(rows[::-1])
 
 
 def _select(

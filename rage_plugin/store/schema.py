@@ -321,6 +321,39 @@ def _rooms(db: Any) -> None:
         db.create_view(name, select)
 
 
+RECOVERY = (
+    "ALTER TABLE runs ADD COLUMN alerted INTEGER NOT NULL DEFAULT 0",
+    "ALTER TABLE runs ADD COLUMN refused_call TEXT NOT NULL DEFAULT ''",
+    *(
+        f"ALTER TABLE items ADD COLUMN {name} INTEGER NOT NULL DEFAULT 0"
+        for name in ("expected_tokens", "expected_files", "expected_lines", "files", "lines")
+    ),
+    "ALTER TABLE failures ADD COLUMN approach TEXT NOT NULL DEFAULT ''",
+    "ALTER TABLE failures ADD COLUMN evidence TEXT NOT NULL DEFAULT ''",
+    "ALTER TABLE corrections ADD COLUMN evidence TEXT NOT NULL DEFAULT ''",
+    "ALTER TABLE observations ADD COLUMN digest TEXT NOT NULL DEFAULT ''",
+    # In the order of writing and not of the clock, which may jump.
+    "CREATE INDEX blockers_by_item ON blockers(run, item)",
+    "DROP INDEX failures_by_item",
+    "CREATE INDEX failures_by_item ON failures(run, item)",
+    "DROP INDEX corrections_by_run",
+    "CREATE INDEX corrections_holding ON corrections(run, superseded_by)",
+)
+
+
+@MIGRATIONS(name="0002_recovery")
+def _recovery(db: Any) -> None:
+    for statement in RECOVERY:
+        db.execute(statement)
+    # Append-only for anybody who comes by SQL; who removes the triggers is found by the audit.
+    for table in ("events", "ledger"):
+        for verb in ("UPDATE", "DELETE"):
+            db.execute(
+                f"CREATE TRIGGER {table}_no_{verb.lower()} BEFORE {verb} ON {table} "
+                f"BEGIN SELECT RAISE(ABORT, '{table} is append-only'); END"
+            )
+
+
 def migrate(connection: sqlite3.Connection) -> None:
     """Apply what is pending, inside the caller's transaction (nested `atomic` is a savepoint)."""
     MIGRATIONS.apply(Database(connection, execute_plugins=False))

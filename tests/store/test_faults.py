@@ -15,7 +15,7 @@ import pytest
 from rage_plugin.core.errors import RageError
 from rage_plugin.core.events import Event
 from rage_plugin.store import RunStore, db, open_store
-from rage_plugin.store.db import Db
+from rage_plugin.store.db import SCHEMA_VERSION, Db
 
 from .ticks import evidence, started
 
@@ -104,7 +104,7 @@ def test_a_database_of_a_newer_schema(filled: Path) -> None:
         connection.execute("PRAGMA user_version = 99")
     connection.close()
     line = refused(filled)
-    assert "written by a newer RAGE (schema 99, this one knows 1)" in line
+    assert f"written by a newer RAGE (schema 99, this one knows {SCHEMA_VERSION})" in line
     assert "pip install --upgrade rage-plugin" in line
 
 

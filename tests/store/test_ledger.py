@@ -66,10 +66,26 @@ def test_a_forged_row_is_named(store: RunStore, path: Path, forgery: str, proble
     """F136: verifiable."""
     fill(store)
     with sqlite3.connect(path) as connection:
+        connection.executescript("DROP TRIGGER ledger_no_update; DROP TRIGGER ledger_no_delete")
         connection.execute(forgery)
     connection.close()
     assert problem in " | ".join(store.ledger.verify("s1"))
     assert store.ledger.verify("s2") == []
+
+
+def test_a_row_of_the_past_cannot_be_changed(store: RunStore, path: Path) -> None:
+    """Append-only by the database itself: whoever changes a row has to remove the trigger first."""
+    fill(store)
+    connection = sqlite3.connect(path)
+    for statement in (
+        "UPDATE ledger SET bytes = 1",
+        "DELETE FROM ledger",
+        "UPDATE events SET body = '{}'",
+        "DELETE FROM events",
+    ):
+        with pytest.raises(sqlite3.IntegrityError, match="append-only"):
+            connection.execute(statement)
+    connection.close()
 
 
 @pytest.mark.parametrize("kind", ["inactive", "call"])

@@ -33,6 +33,8 @@ def test_the_state_of_the_current_item_and_nothing_of_the_others(store: RunStore
         Put("runs", ("r1",), {"current_item": "0"}),
         slice_("s1", "0", superseded=1),
         slice_("s2", "0"),
+        Put("blockers", ("b1",), {"run": "r1", "item": "0", "reason": "SPEC_DEVIATION", "at": 1.0}),
+        Put("blockers", ("b2",), {"run": "r1", "item": "1", "reason": "SPEC_DEVIATION", "at": 1.0}),
         slice_("s3", "1"),
         gate("g1", "s1"),
         gate("g3", "s2"),
@@ -43,8 +45,8 @@ def test_the_state_of_the_current_item_and_nothing_of_the_others(store: RunStore
         evidence("r1", "e3", "judgement", "1", "tree-c"),
         evidence("r1", "e4", "change", "0", "tree-d"),
         failure("f1", "0", "older", 1.0),
-        failure("f2", "0", "newest", 3.0),
-        failure("f3", "0", "between", 2.0),
+        failure("f2", "0", "the clock was set back after it", 3.0),
+        failure("f3", "0", "newest", 2.0),
         failure("f4", "1", "another item's", 9.0),
         correction(1, superseded_by="c2"),
         correction(3),
@@ -66,8 +68,10 @@ def test_the_state_of_the_current_item_and_nothing_of_the_others(store: RunStore
     assert [g.id for g in state.gates] == ["g3", "g2"]
     assert state.judged_trees == {"tree-a", "tree-b"}
     assert state.last_failure == "newest"
-    assert state.directives == ("Correction 2", "Correction 3")
+    assert state.directives == ("Correction 3", "Correction 2")
     assert state.avoid == ("Try a1",)
+    assert [a.id for a in state.approaches] == ["a1", "a2", "a3"]
+    assert [b.id for b in state.blockers] == ["b1"]
     none = Event("all", "Between items", (Put("runs", ("r1",), {"current_item": None}),))
     store.append("r1", 1, [none], 2.0)
     state = store.load("r1")

@@ -138,12 +138,12 @@ def test_an_event_costs_at_most_a_kilobyte_and_a_half(store: RunStore, path: Pat
 
 
 def test_what_a_tick_reads_does_not_grow(store: RunStore) -> None:
-    """A thousand turns later a load gives the same amount."""
+    """Hundreds of turns later a load gives the same amount: the newest 20 of everything."""
     store.append("r1", 0, [started()], 1.0)
     begin = Event("begin", "", (Put("runs", ("r1",), {"current_item": "0"}),))
     store.append("r1", 1, [begin], 1.0)
     rows: list[int] = []
-    for turns in (1, 300):
+    for turns in (30, 300):
         for number in range(turns):
             version = store.load("r1").run.version
             put = failure(f"f{version}", "0", f"Failure {number}", float(version))

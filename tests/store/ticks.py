@@ -94,6 +94,7 @@ def approach(key: str, item: str, retired_at: float | None, readmitted_by: str |
             "item": item,
             "key": key,
             "objective": f"Try {key}",
+            "status": "open" if retired_at is None or readmitted_by else "retired",
             "retired_at": retired_at,
             "readmitted_by": readmitted_by,
         },
