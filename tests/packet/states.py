@@ -3,13 +3,26 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 
 from hypothesis import strategies as st
 
 from rage_plugin.core.config import Limits
 from rage_plugin.core.limits import dump
-from rage_plugin.core.model import Gate, Item, ItemSpec, Phase, Run, RunState, RunStatus, Slice
+from rage_plugin.core.model import (
+    Approach,
+    Correction,
+    Failure,
+    Gate,
+    Item,
+    ItemSpec,
+    Phase,
+    Run,
+    RunState,
+    RunStatus,
+    Slice,
+)
 
 RUN = Run(
     id="3fa9c01b",
@@ -43,14 +56,36 @@ SLICE = Slice(
     plan_version=1,
 )
 GATE = Gate("g1", RUN.id, "5", "sl1", "tests/test_parser.py::test_last_line", "given")
+
+
+def failed(message: str) -> tuple[Failure, ...]:
+    """The failures of an item whose last one says this."""
+    return (Failure("f", RUN.id, "5", "s", message),) if message else ()
+
+
+def retired(objectives: Sequence[str]) -> tuple[Approach, ...]:
+    """Approaches that were retired one after the other."""
+    return tuple(
+        Approach(f"a{n}", RUN.id, "5", f"k{n}", text, "retired", float(n))
+        for n, text in enumerate(objectives)
+    )
+
+
+def told(texts: Sequence[str]) -> tuple[Correction, ...]:
+    """Corrections that hold, the newest last."""
+    return tuple(
+        Correction(f"c{n}", RUN.id, "5", n + 2, text, float(n)) for n, text in enumerate(texts)
+    )
+
+
 TYPICAL = RunState(
     RUN,
     {"5": ITEM},
     slice=SLICE,
     gates=(GATE,),
-    last_failure="fail: tests/test_parser.py::test_last_line: assert ['a'] == ['a', 'b']",
-    directives=("Use pathlib, please",),
-    avoid=("Append a newline to the file",),
+    failures=failed("fail: tests/test_parser.py::test_last_line: assert ['a'] == ['a', 'b']"),
+    corrections=told(("Use pathlib, please",)),
+    approaches=retired(("Append a newline to the file",)),
 )
 SPEC = ItemSpec(
     id="5",
@@ -100,9 +135,9 @@ def states(draw: st.DrawFn) -> RunState:
         {item.id: item},
         slice=draw(st.sampled_from([piece, None])),
         gates=gates,
-        last_failure=draw(texts),
-        directives=tuple(draw(lists)),
-        avoid=tuple(draw(lists)),
+        failures=failed(draw(texts)),
+        corrections=told(draw(lists)),
+        approaches=retired(draw(lists)),
     )
 
 

@@ -19,7 +19,7 @@ from rage_plugin.packet.clip import SOURCE_CHARS
 from rage_plugin.tokens import counter
 
 from .secret_corpus import token
-from .states import GATE, ITEM, RUN, SLICE, TYPICAL, states, texts
+from .states import GATE, ITEM, RUN, SLICE, TYPICAL, failed, retired, states, texts, told
 
 ROOM = PacketRoom(PacketConfig())
 INSTRUCTION = f"Choose one slice, say it in one line, then make it: {ASK}"
@@ -58,9 +58,9 @@ def test_first_packet_of_an_item_asks_for_the_line() -> None:
         run=replace(RUN, phase=Phase.ANALYZE),
         slice=None,
         gates=(),
-        last_failure="",
-        avoid=(),
-        directives=(),
+        failures=failed(""),
+        approaches=(),
+        corrections=(),
     )
     text = ROOM.packet(state, INSTRUCTION)
     assert f"Now: {INSTRUCTION}\n" in text
@@ -114,8 +114,8 @@ def grown(iteration: int, things: int) -> RunState:
         TYPICAL,
         run=replace(RUN, iteration=iteration, plan_version=things),
         items=items,
-        directives=("Use pathlib, please",) * things,
-        avoid=("Append a newline to the file",) * things,
+        corrections=told(("Use pathlib, please",) * things),
+        approaches=retired(("Append a newline to the file",) * things),
         judged_trees=frozenset(f"{n:040x}" for n in range(things)),
     )
 
@@ -133,9 +133,9 @@ def test_fields_give_way_in_the_documented_order() -> None:
     state = replace(
         TYPICAL,
         slice=replace(SLICE, objective=long, scope=json.dumps([long])),
-        last_failure=long,
-        avoid=(long, long),
-        directives=(long, long),
+        failures=failed(long),
+        approaches=retired((long, long)),
+        corrections=told((long, long)),
     )
     seen = []
     for cap in range(400, 99, -1):
@@ -184,7 +184,12 @@ def test_secrets_never_reach_the_packet() -> None:
     room = PacketRoom(PacketConfig(), known=(known,))
     for before in range(0, 260, 5):
         message = "w " * (before // 2) + secret + " and " + known
-        state = replace(TYPICAL, last_failure=message, directives=(message,), avoid=(message,))
+        state = replace(
+            TYPICAL,
+            failures=failed(message),
+            corrections=told((message,)),
+            approaches=retired((message,)),
+        )
         text = room.packet(state, GO)
         assert secret[4:12] not in text
         assert known[:8] not in text
@@ -195,7 +200,7 @@ def test_no_half_of_a_secret_at_the_edge_of_what_is_looked_at() -> None:
     secret = "ghp_" + token(random.Random(1), "AN", 36)
     for before in range(SOURCE_CHARS - 44, SOURCE_CHARS + 4, 4):
         message = "fails \n" + "\u200b" * (before - 8) + " " + secret + " end"
-        assert secret[:10] not in ROOM.packet(replace(TYPICAL, last_failure=message), GO)
+        assert secret[:10] not in ROOM.packet(replace(TYPICAL, failures=failed(message)), GO)
 
 
 def test_a_value_cannot_close_its_quotation_marks() -> None:
@@ -208,7 +213,7 @@ def test_a_value_cannot_close_its_quotation_marks() -> None:
 def test_the_newest_corrections_and_approaches_are_shown() -> None:
     """F141: of many the last two, the newest first."""
     many = ("oldest", "older", "newer", "newest")
-    text = ROOM.packet(replace(TYPICAL, directives=many, avoid=many), GO)
+    text = ROOM.packet(replace(TYPICAL, corrections=told(many), approaches=retired(many)), GO)
     assert '\nAvoid: "newest"; "newer"\nThe user says: "newest"; "newer"\n' in text
 
 
