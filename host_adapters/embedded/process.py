@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import secrets
 import selectors
 import signal
 import subprocess
@@ -18,6 +17,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from rage_plugin.holder import TOOL, mark
+
 if TYPE_CHECKING:
     import psutil
 
@@ -25,8 +26,6 @@ OUTPUT_LIMIT = 20_000
 """Bytes of output that a tool result may hold."""
 _DRAIN_S = 0.5
 _CHUNK = 65_536
-_MARK = "AGENT_TOOL_CALL"
-"""The environment variable by which a process that left its group is known again."""
 _SECRET = re.compile(r"(?:^|_)(?:KEY|KEYS|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?)(?:_|$)", re.I)
 
 
@@ -57,11 +56,12 @@ def run(
     limit: int = OUTPUT_LIMIT,
 ) -> Finished:
     """Run a program without input until it ends or its time is up; then kill what it started."""
-    mark = secrets.token_hex(8)
+    # Known again by it after it left its group; it names this process, for `rage kill`.
+    call = mark()
     with subprocess.Popen(
         argv,
         cwd=cwd,
-        env={**environ, _MARK: mark},
+        env={**environ, TOOL: call},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -72,7 +72,7 @@ def run(
             in_time = _read(process, kept, time.monotonic() + timeout_s)
         finally:
             # Also on Ctrl-C: a command never outlives the call that asked for it.
-            _kill_all(process.pid, mark)
+            _kill_all(process.pid, call)
         code = process.wait()
     return Finished(kept.text(), code if in_time else None)
 
@@ -115,7 +115,7 @@ def _wait(process: subprocess.Popen[bytes], deadline: float) -> bool:
     return True
 
 
-def _kill_all(pid: int, mark: str) -> None:
+def _kill_all(pid: int, call: str) -> None:
     """Kill the group, its descendants, and whoever left both but carries the call's mark."""
     import psutil  # noqa: PLC0415 - 20 ms that only a command pays
 
@@ -129,17 +129,17 @@ def _kill_all(pid: int, mark: str) -> None:
         for process in descendants:
             with contextlib.suppress(psutil.Error):
                 process.kill()
-        descendants = [p for p in psutil.process_iter() if _carries(p, mark)]
+        descendants = [p for p in psutil.process_iter() if _carries(p, call)]
         if not descendants:
             return
 
 
-def _carries(process: psutil.Process, mark: str) -> bool:
+def _carries(process: psutil.Process, call: str) -> bool:
     import psutil  # noqa: PLC0415
 
     try:
         # A process that is dead but not yet reaped has no environment any more.
-        return process.environ().get(_MARK) == mark
+        return process.environ().get(TOOL) == call
     except (psutil.Error, OSError):
         return False
 

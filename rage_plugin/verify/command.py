@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import secrets
 import selectors
 import signal
 import subprocess
@@ -19,7 +18,9 @@ from pathlib import Path
 
 import psutil
 
-MARK = "RAGE_CHECK"
+from rage_plugin import holder
+
+MARK = holder.CHECK
 """Environment variable that every process of a check inherits; survivors are found by its value."""
 
 _GRACE_S = 0.25
@@ -61,7 +62,7 @@ def run(
     whole environment; `MARK` is added to it, with the value of `mark` or a new one.
     """
     # Never the inherited one: a check may itself run checks, and must not end its caller's.
-    mark = mark or secrets.token_hex(8)
+    mark = mark or holder.mark()
     began = time.monotonic()
     pipe, writer = os.pipe()
     try:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import secrets
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -17,6 +16,7 @@ from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
+from rage_plugin import holder
 from rage_plugin.verify import command
 from rage_plugin.verify.command import Completed
 from rage_plugin.verify.tree import Trees
@@ -112,7 +112,7 @@ def _launch(
     pass_fds: Sequence[int],
 ) -> Completed:
     """Start `namespace.py` and translate what it reports."""
-    mark = secrets.token_hex(8)
+    mark = holder.mark()
     reader, writer = os.pipe()
     os.set_blocking(reader, False)
     with tempfile.TemporaryFile() as file:

@@ -15,13 +15,13 @@ from __future__ import annotations
 
 import hashlib
 import os
-import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from filelock import FileLock, Timeout
 
+from rage_plugin import holder
 from rage_plugin.verify import command
 from rage_plugin.verify.command import Completed
 from rage_plugin.verify.tree import Trees
@@ -59,7 +59,7 @@ class Swap:
         pass_fds: Sequence[int] = (),
     ) -> Completed:
         """See `Isolation.run`; raises `CouldNotRun` when the work tree could not be put back."""
-        trees, mark = self._trees, secrets.token_hex(8)
+        trees, mark = self._trees, holder.mark()
         self._folder.mkdir(parents=True, exist_ok=True)
         try:
             with FileLock(_lock(self._folder), timeout=timeout_s):
