@@ -22,10 +22,13 @@ class Conversation:
 
     def __init__(self) -> None:
         self._messages: list[Message] = [{"role": "system", "content": SYSTEM}]
+        self._sent = 0
+        """How many of them were part of a request."""
 
     def request(self, packet: str | None) -> list[Message]:
         """What is sent: the history, with the packet at the tail of a copy."""
         messages = list(self._messages)
+        self._sent = len(messages)
         if packet is None:
             return messages
         last = messages[-1]
@@ -37,8 +40,12 @@ class Conversation:
         return messages
 
     def user(self, text: str) -> None:
-        """A message of the person or of the loop."""
-        self._messages.append({"role": "user", "content": text})
+        """A message of the person or of the loop, behind one that no request held yet."""
+        last = self._messages[-1]
+        if last["role"] == "user" and len(self._messages) > self._sent:
+            self._messages[-1] = {**last, "content": f"{last['content']}\n\n{text}"}
+        else:
+            self._messages.append({"role": "user", "content": text})
 
     def assistant(self, reply: ModelReply) -> None:
         """The model's reply."""

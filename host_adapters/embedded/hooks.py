@@ -14,6 +14,7 @@ from rage_plugin import (
     Allow,
     Block,
     Continue,
+    Hold,
     HostSpec,
     ModelRequest,
     Reply,
@@ -49,10 +50,15 @@ class Hooks:
         """A person typed a line."""
         return _one_of(self._call("rage_user_message", text=text), Reply)
 
-    def before_model_call(self) -> str | None:
-        """The packet for the next call, if a run is active."""
-        request = ModelRequest("main", 0)
-        return _one_of(self._call("rage_before_model_call", request=request), str) or None
+    def before_model_call(self, worst_case: Callable[[], int]) -> str | Hold | None:
+        """The packet for the next call, or that it must not be made.
+
+        `worst_case` says what the call may cost; it is asked only where somebody listens.
+        """
+        listened = self.manager.hook.rage_before_model_call.get_hookimpls()
+        request = ModelRequest("main", 0, worst_case() if listened else 0)
+        answer = self._call("rage_before_model_call", request=request)
+        return answer if isinstance(answer, Hold) else _one_of(answer, str) or None
 
     def after_model_call(self, usage: Usage) -> None:
         """A call was answered."""

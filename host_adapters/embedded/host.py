@@ -162,5 +162,3 @@ class Host:
             self.ui.note(f"the model call failed: {turn.error}")
         elif turn.reason == "interrupt":
             self.ui.note("interrupted; the turn is over, the chat goes on")
-        elif turn.reason == "limit":
-            self.ui.note("the turn was ended at the host's limit of model calls")

@@ -15,6 +15,12 @@ from rage_plugin import RageError
 Message = dict[str, object]
 """One message in the Chat Completions shape."""
 
+ANSWER_TOKENS = 4_096
+"""What is reserved for an answer that nobody can know the length of before it is there."""
+
+PACKET_TOKENS = 600
+"""What is reserved for the packet, which is put on the request after its cost was told."""
+
 OnText = Callable[[str], None]
 """Told each piece of text as it arrives."""
 
@@ -90,6 +96,13 @@ class Model(Protocol):
         self, messages: Sequence[Message], tools: Sequence[Message], on_text: OnText
     ) -> ModelReply:
         """One call; `ModelError` when it failed. The same conversation gives the same request."""
+        ...
+
+    def worst_case(self, messages: Sequence[Message], tools: Sequence[Message]) -> int:
+        """The most tokens, input and answer, that the next call with this history may cost.
+
+        The packet is not among the messages: room for it is in the figure.
+        """
         ...
 
 

@@ -12,10 +12,24 @@ from collections.abc import Sequence
 from types import ModuleType
 from typing import Any
 
-from .models import Message, ModelError, ModelReply, OnText, ToolRequest, estimate_tokens
+from .models import (
+    ANSWER_TOKENS,
+    PACKET_TOKENS,
+    Message,
+    ModelError,
+    ModelReply,
+    OnText,
+    ToolRequest,
+    estimate_tokens,
+)
 
 TIMEOUT_S = 180.0
 """How long a provider may be silent."""
+DENSE = 2
+"""What an estimate is multiplied by to be on the high side: two bytes a token instead of four.
+
+Prose and code have three to five; what is denser still is random text, such as base64.
+"""
 
 
 class ProviderModel:
@@ -24,6 +38,9 @@ class ProviderModel:
     def __init__(self, name: str, timeout_s: float = TIMEOUT_S) -> None:
         self._name = name
         self._timeout_s = timeout_s
+        self._last_tokens = 0
+        self._last_messages: Sequence[Message] = ()
+        """What the last call that was answered cost as input, and what it sent."""
 
     @property
     def name(self) -> str:
@@ -51,7 +68,22 @@ class ProviderModel:
                 answer.add(chunk, on_text)
         except Exception as error:
             raise ModelError(_line(error)) from error
-        return answer.reply(messages, tools)
+        reply = answer.reply(messages, tools)
+        self._last_tokens, self._last_messages = reply.input_tokens, messages
+        return reply
+
+    def worst_case(self, messages: Sequence[Message], tools: Sequence[Message]) -> int:
+        """The request as the provider counted the last one, what it grew by since, and reserves.
+
+        An answer longer than `ANSWER_TOKENS` is what can still go over; so can what was added
+        since, if it is denser than two bytes a token.
+        """
+        whole = estimate_tokens([list(messages), list(tools)])
+        if not self._last_tokens:
+            return DENSE * whole + PACKET_TOKENS + ANSWER_TOKENS
+        sent = estimate_tokens([list(self._last_messages), list(tools)])
+        grown = self._last_tokens + DENSE * max(0, whole - sent)
+        return max(whole, grown) + PACKET_TOKENS + ANSWER_TOKENS
 
 
 class _Answer:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .models import (
+    PACKET_TOKENS,
     Message,
     ModelError,
     ModelReply,
@@ -37,6 +38,11 @@ class _Entry:
     usage: tuple[int, int] | None
     error: str
     delay_s: float
+
+    def answer_tokens(self) -> int:
+        """The estimate of the answer, where no `usage` says it."""
+        calls = sum(estimate_tokens(name + args) for name, args in self.tools)
+        return estimate_tokens(self.text) + calls
 
 
 class ScriptModel:
@@ -77,9 +83,8 @@ class ScriptModel:
         self, messages: Sequence[Message], tools: Sequence[Message], on_text: OnText
     ) -> ModelReply:
         """The next entry; the last one repeats for ever."""
-        number = self._calls
+        number, entry = self._calls, self._next()
         self._calls += 1
-        entry = self._entries[min(number, len(self._entries) - 1)]
         if entry.delay_s:
             self._sleep(entry.delay_s)
         if entry.error:
@@ -93,10 +98,20 @@ class ScriptModel:
         if entry.usage is not None:
             return ModelReply(entry.text, calls, *entry.usage)
         spent_in = estimate_tokens([list(messages), list(tools)])
-        spent_out = estimate_tokens(entry.text) + sum(
-            estimate_tokens(call.name + call.arguments) for call in calls
-        )
-        return ModelReply(entry.text, calls, spent_in, spent_out)
+        return ModelReply(entry.text, calls, spent_in, entry.answer_tokens())
+
+    def worst_case(self, messages: Sequence[Message], tools: Sequence[Message]) -> int:
+        """What the next reply will report: exact with a `usage`, else with room for a packet."""
+        entry = self._next()
+        if entry.error:
+            return 0
+        if entry.usage is not None:
+            return sum(entry.usage)
+        spent_in = estimate_tokens([list(messages), list(tools)])
+        return spent_in + PACKET_TOKENS + entry.answer_tokens()
+
+    def _next(self) -> _Entry:
+        return self._entries[min(self._calls, len(self._entries) - 1)]
 
 
 def _entry(name: str, number: int, raw: object) -> _Entry:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, TypeAlias
 
-from rage_plugin import ToolCall, ToolOutcome, Turn, Usage
+from rage_plugin import Hold, ToolCall, ToolOutcome, Turn, Usage
 
 from .conversation import Conversation
 from .hooks import Hooks
@@ -47,7 +47,11 @@ class Agent:
         said: list[str] = []
         try:
             for _ in range(self._max_model_calls):
-                reply = self._ask()
+                answer = self._ask()
+                if isinstance(answer, Hold):
+                    self._ui.note(answer.message)
+                    return _turn(said, "limit")
+                reply = answer
                 said.append(reply.text)
                 if not reply.tools:
                     return _turn(said, "done")
@@ -60,10 +64,14 @@ class Agent:
             self._ui.end_text()
             self._conversation.close(reply, _INTERRUPTED)
             return _turn(said, "interrupt")
+        self._ui.note("the turn was ended at the host's limit of model calls")
         return _turn(said, "limit")
 
-    def _ask(self) -> ModelReply:
-        packet = self._hooks.before_model_call()
+    def _ask(self) -> ModelReply | Hold:
+        """The model's reply, or why it was not asked."""
+        packet = self._hooks.before_model_call(self._worst_case)
+        if isinstance(packet, Hold):
+            return packet
         request = self._conversation.request(packet)
         self.calls += 1
         self.calls_with_packet += packet is not None
@@ -73,6 +81,9 @@ class Agent:
         self._conversation.assistant(reply)
         self._hooks.after_model_call(Usage(reply.input_tokens, reply.output_tokens))
         return reply
+
+    def _worst_case(self) -> int:
+        return self._model.worst_case(self._conversation.messages, SCHEMAS)
 
     def _use(self, request: ToolRequest) -> str:
         """Run one tool call behind the hooks; the text is the model's tool result."""
