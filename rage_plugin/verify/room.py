@@ -103,12 +103,13 @@ class VerifyRoom:
         """What leads from one tree to the other."""
         return self._trees.changes(tree, other)
 
-    def sealed(self, changes: Sequence[Change], unseal: Sequence[str]) -> tuple[str, ...]:
-        """The changed paths that are sealed or protected as whole files.
+    def added(self, tree: str, other: str) -> str:
+        """The lines that `other` adds to `tree`, text files only; `RageError` for too many."""
+        return self._trees.added(tree, other)
 
-        Files of which only sections are sealed (`pyproject.toml`) are compared by `judge`.
-        """
-        return self._policy.sealed(changes, unseal)
+    def size(self, tree: str, other: str) -> tuple[int, int]:
+        """Files that differ between two trees, and lines added or removed in them."""
+        return self._trees.size(tree, other)
 
     def restore(self, base: Base, tree: str) -> tuple[str, ...]:
         """Take the work tree from `tree` back to the base; the paths that were left alone."""
@@ -122,20 +123,6 @@ class VerifyRoom:
             and cosmetic(change.path, read(tree, change.path), read(other, change.path))
             for change in self._trees.changes(tree, other)
         )
-
-    def baseline(self, base: Base, progress: Progress) -> None:
-        """Run the required commands on the base ahead of time; the verdicts go into the cache."""
-        self._progress = progress
-        for command in self.commands():
-            if command.required:
-                self._cells.run(
-                    "base",
-                    command,
-                    base.tree,
-                    current=self.snapshot(base),
-                    hidden=base.untracked,
-                    config_tree=base.tree,
-                )
 
     def judge(self, request: JudgeRequest, progress: Progress) -> Judgement:
         """Run what is needed of the four cells and say what they prove."""

@@ -13,11 +13,13 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
+from typing import IO
 
 from rage_plugin.core.errors import RageError
 from rage_plugin.core.model import Change
-from rage_plugin.repository import GITLINK, Entry, GitFailed, Repository, joined, prune
+from rage_plugin.repository import GITLINK, Entry, GitFailed, Repository, Result, joined, prune
 
+from .patch import added_text, size_of
 from .private import STORE_LIMIT, NoHash, Private
 
 __all__ = ["Entry", "NoHash", "Trees", "real_parents", "rebuilt"]
@@ -89,6 +91,35 @@ class Trees:
         pairs = zip(fields[::2], fields[1::2], strict=True)
         found = (Change(status=meta.split(" ")[4][0], path=path) for meta, path in pairs)
         return tuple(sorted(found, key=lambda change: change.path))
+
+    def added(self, a: str, b: str) -> str:
+        """The lines that tree `b` adds to tree `a`, text files only; `RageError` above 32 MB.
+
+        Places that do not touch are apart by a line with a form feed.
+        """
+        with tempfile.TemporaryFile() as out:
+            self._compare(a, b, "--patch", "--unified=0", stdout=out)
+            out.seek(0)
+            return added_text(out)
+
+    def size(self, a: str, b: str) -> tuple[int, int]:
+        """Files that differ between two trees, and lines added or removed in them."""
+        return size_of(self._compare(a, b, "--numstat", "-z").names)
+
+    def _compare(self, a: str, b: str, *how: str, stdout: IO[bytes] | None = None) -> Result:
+        """`git diff-tree`, where what is text does not depend on attributes or configuration."""
+        plain = ("--no-renames", "--no-ext-diff", "--no-textconv", "--no-color")
+        submodules = ("--ignore-submodules=none", "--submodule=short")
+        with tempfile.TemporaryDirectory(dir=self._private.folder) as empty:
+            # An agent may write `* binary` into .gitattributes, which are read from the work tree.
+            place = {"GIT_DIR": str(self.git_dir), "GIT_WORK_TREE": empty}
+            return self.place.run(
+                *("-C", empty, "-c", "core.attributesFile=/dev/null"),
+                *("diff-tree", "-r", *how, *plain, *submodules, a, b),
+                stdout=stdout,
+                index=self._private.folder / "none",
+                env=self.environment() | place,
+            )
 
     def entries(self, tree: str) -> Mapping[str, Entry]:
         """Mode and object of every path of a tree."""
