@@ -7,13 +7,24 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+import shlex
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TypedDict
 
+from .core import limits
+from .core.dialogue import dialogue
+from .core.events import Scalar
 from .core.model import Evidence, Item, ItemState, Run, RunState, RunStatus, Verification
+from .core.oneline import one_line
+from .core.order import readiness
 from .core.ports import Store
 
+WORDS = ("done", "failed", "unverified", "in_progress", "claimed", "pending", "skipped")
+"""What an item can be called in a report, in the order of its totals."""
 _CUT = re.compile(r"\+(\d+) more")
+_NAME, _REASON = 80, 240
+"""Characters of a title and of a reason on a line for a person."""
 
 
 class ItemReport(TypedDict):
@@ -38,6 +49,8 @@ class ItemReport(TypedDict):
     reason: str
     next: str
     criteria_not_checked: list[str]
+    waits_for: list[str]
+    avoid: list[str]
 
 
 class Report(TypedDict):
@@ -53,25 +66,91 @@ class Report(TypedDict):
     iterations: int
     next: str
     head: str
+    counts: dict[str, int]
+    budget: dict[str, float | None]
+    choice: str
+    next_in_chat: str
 
 
 def report(store: Store, run: str) -> Report:
-    """The contract for scripts; see `docs/reference.md`."""
+    """The contract for scripts; see `docs/scripts.md`."""
     state = store.load(run)
-    rows = store.evidence(run)
-    items = sorted(state.items.values(), key=lambda i: i.position)
+    rows, tried = _by_item(store.evidence(run)), defaultdict(list)
+    for row in store.rows("approaches", run):
+        tried[row["item"]].append(row)
+    waiting = waits(state)
+    items = [
+        _item(i, rows[i.id], tried[i.id], waiting.get(i.id, ("", ())))
+        for i in sorted(state.items.values(), key=lambda i: i.position)
+    ]
+    told, bounds = commands(state)[:2], limits.read(state.run)
     return {
         "run": run,
         "target": state.run.target,
         "status": str(state.run.status),
         "reason": reason(state.run),
         "branch": state.run.branch,
-        "items": [_item(i, [e for e in rows if e.item == i.id]) for i in items],
+        "items": items,
         "tokens": state.run.tokens,
         "iterations": state.run.iteration,
-        "next": _next(state),
+        "next": " | ".join(for_shell(c, state.run.target) for c in told),
         "head": store.head(run),
+        "counts": {word: sum(i["status"] == word for i in items) for word in WORDS},
+        "budget": {
+            "tokens": bounds.run_tokens,
+            "iterations": bounds.run_iterations,
+            "seconds": bounds.wall_seconds,
+        },
+        "choice": for_shell(choice(state), state.run.target),
+        "next_in_chat": " | ".join(told),
     }
+
+
+def commands(state: RunState) -> tuple[str, ...]:
+    """What a person may type next, as in a chat; the usual one first."""
+    run = state.run
+    if run.status is RunStatus.PAUSED:
+        return dialogue(state).commands
+    if run.status is RunStatus.ACTIVE:
+        return ("/rage status",)
+    return (f"git log {shlex.quote(run.branch)}",) if run.branch else ()
+
+
+def choice(state: RunState) -> str:
+    """What a person may decide where the run is paused; else empty."""
+    return dialogue(state).choice if state.run.status is RunStatus.PAUSED else ""
+
+
+def for_shell(text: str, target: str) -> str:
+    """A chat's commands as a shell takes them: there a run goes on with `rage run TARGET`."""
+    run = f"rage run {_quoted(one_line(target))}"
+    text = text.replace(f"/rage start {one_line(target)}", run).replace("/rage resume", run)
+    return text.replace("/rage ", "rage ")
+
+
+def _quoted(target: str) -> str:
+    return shlex.quote(target) if set(target) & set('"$`\\!') else f'"{target}"'
+
+
+def waits(state: RunState) -> dict[str, tuple[str, tuple[str, ...]]]:
+    """Pending items that wait for others: in words, and the ids that they need first."""
+    items = state.items
+    stuck = readiness(items.values()).blocked
+    found = {}
+    for item in items.values():
+        needed = tuple(n for n in json.loads(item.depends_on) if _unfinished(items.get(n)))
+        if item.state is not ItemState.PENDING or not needed:
+            continue
+        text = f"waits for {', '.join(f'#{n}' for n in needed[:3])}"
+        if path := stuck.get(item.id):
+            through = "".join(f", which needs #{i}" for i in path[2:])
+            text = f"waits for #{path[1]}{through} ({status_word(items[path[-1]])})"
+        found[item.id] = (text, needed)
+    return found
+
+
+def _unfinished(item: Item | None) -> bool:
+    return item is not None and item.state is not ItemState.DONE
 
 
 def no_report(status: str, why: str) -> dict[str, object]:
@@ -86,13 +165,25 @@ def reason(run: Run) -> str:
     return run.pause_detail
 
 
-def _item(item: Item, rows: Sequence[Evidence]) -> ItemReport:
+def _by_item(rows: Iterable[Evidence]) -> Mapping[str, list[Evidence]]:
+    found: defaultdict[str, list[Evidence]] = defaultdict(list)
+    for row in rows:
+        found[row.item].append(row)
+    return found
+
+
+def _item(
+    item: Item,
+    rows: Sequence[Evidence],
+    tried: Sequence[Mapping[str, Scalar]],
+    waiting: tuple[str, Sequence[str]],
+) -> ItemReport:
     judged = [json.loads(e.data) for e in rows if e.kind == "judgement"]
     last = judged[-1] if judged else {}
     return {
         "id": item.id,
         "title": item.title,
-        "status": _word(item),
+        "status": status_word(item),
         "state": str(item.state),
         "verification": str(item.verification),
         "origin": item.origin,
@@ -106,55 +197,72 @@ def _item(item: Item, rows: Sequence[Evidence]) -> ItemReport:
         "attempts": item.attempts,
         "iterations": item.iteration,
         "tokens": item.tokens,
-        "reason": item.reason,
+        "reason": item.reason or waiting[0],
         "next": item.next,
         "criteria_not_checked": json.loads(item.criteria) if item.gates == "[]" else [],
+        "waits_for": list(waiting[1]),
+        "avoid": [str(row["objective"]) for row in tried if row["status"] == "retired"],
     }
 
 
-def _word(item: Item) -> str:
+def status_word(item: Item) -> str:
+    """One of `WORDS`: the item's state, but for one that waits for a person's verdict."""
     if item.state is ItemState.IN_PROGRESS and item.verification is Verification.UNVERIFIED:
         return "unverified"
     return str(item.state).lower()
 
 
-def _next(state: RunState) -> str:
-    waiting = [i for i in state.items.values() if _word(i) == "unverified"]
-    if state.run.status is RunStatus.PAUSED:
-        if waiting:
-            return f"rage accept {waiting[0].id} | rage reject {waiting[0].id} --why TEXT"
-        return f'rage run "{state.run.target}" | rage stop'
-    if state.run.status is RunStatus.ACTIVE:
-        return "rage status"
-    return f"git log {state.run.branch}" if state.run.branch else ""
-
-
 def lines(data: Report) -> str:
     """The report for a terminal or a chat."""
     out = [f"RAGE run {data['run']} ({data['target']}): {data['status']}"]
-    if data["reason"]:
-        out.append(f"  {data['reason']}")
+    out += [f"  {text}" for text in (data["reason"], data["choice"]) if text]
     for item in data["items"]:
-        out.append(f"  {_mark(item['status'])} {item['id']} {item['title']}: {_detail(item)}")
+        title = one_line(item["title"], _NAME)
+        out.append(f"  {mark(item['status'])} {item['id']} {title}: {detail(item)}")
         for label, values in (
             ("failed before and still", item["preexisting"]),
             ("worked before, not now", item["regressions"]),
             ("unstable", item["unstable"]),
             ("note", item["warnings"]),
             ("not machine-checked", item["criteria_not_checked"]),
+            ("given up", item["avoid"]),
         ):
             if values:
                 out.append(f"      {label}: {_first(values, 3)}")
         if item["next"]:
             out.append(f"      next: {item['next']}")
-    turns = data["iterations"]
-    out.append(f"  {turns} turn{'s' * (turns != 1)}, {data['tokens']:,} tokens")
+    out += [f"  {totals(data)}", f"  {spend(data)}"]
     if data["branch"]:
         out.append(f"  branch {data['branch']}")
     out.append(f"  chain head {data['head']}")
     if data["next"]:
-        out.append(f"  next: {data['next']}")
-    return "\n".join(out)
+        out.append(f"  next: {both(data['next'], data['next_in_chat'])}")
+    return clean(out)
+
+
+def clean(out: Iterable[str]) -> str:
+    """Lines as a terminal may show them: each stays one line, whatever a title holds."""
+    return "\n".join(" " * (len(t) - len(t.lstrip(" "))) + one_line(t) for t in out)
+
+
+def both(shell: str, chat: str) -> str:
+    """A command that works where it is read: only a chat has another word for going on."""
+    resume = next((c for c in chat.split(" | ") if c.startswith("/rage resume")), "")
+    return f"{shell} (in a chat: {resume})" if resume else shell
+
+
+def totals(data: Report) -> str:
+    """How many items there are of each status."""
+    count = sum(data["counts"].values())
+    each = ", ".join(f"{n} {word.replace('_', ' ')}" for word, n in data["counts"].items() if n)
+    return f"{count} item{'s' * (count != 1)}" + (f": {each}" if each else "")
+
+
+def spend(data: Report) -> str:
+    """Turns and tokens, and what the run may spend."""
+    turns, most = data["iterations"], data["budget"]["tokens"]
+    of = f" of {most:,.0f}" if most is not None else ""
+    return f"{turns} turn{'s' * (turns != 1)}, {data['tokens']:,}{of} tokens"
 
 
 def status_line(state: RunState) -> str:
@@ -165,18 +273,21 @@ def status_line(state: RunState) -> str:
     if item is not None and run.status in (RunStatus.ACTIVE, RunStatus.PAUSED):
         text += f", {item.id} in {run.phase}, turn {run.iteration}, {run.tokens:,} tokens"
     why = reason(run)
-    return f"{text}. {why}" if why else text
+    return one_line(f"{text}. {why}" if why else text)
 
 
-def _mark(status: str) -> str:
+def mark(status: str) -> str:
+    """One character for the status of an item."""
     return {"done": "✓", "failed": "✗", "unverified": "?", "pending": "·"}.get(status, "…")
 
 
-def _detail(item: ItemReport) -> str:
+def detail(item: ItemReport) -> str:
+    """What an item came to, in words."""
     status = item["status"]
     commit = f", commit {item['commits'][0][:12]}" if item["commits"] else ""
     if status != "done":
-        return f"{status}{commit}" + (f", {item['reason']}" if item["reason"] else "")
+        said = one_line(item["reason"], _REASON)
+        return f"{status.replace('_', ' ')}{commit}" + (f", {said}" if said else "")
     red = item["red"]
     if not red:
         return f"done, on the word of: {item['origin']}{commit}"

@@ -68,7 +68,7 @@ _ERRORS = frozenset(
 PROMPTS = {
     PauseReason.SPEC_DEVIATION: Prompt(
         "{item} deviates from what was agreed",
-        "With spec what was agreed holds and the agent takes it back; with code it stands as it is.",
+        "spec: what was agreed holds, and the agent takes it back; code: it stands as it is",
         ("/rage resolve spec", "/rage resolve code"),
         "ruling",
     ),
@@ -80,13 +80,13 @@ PROMPTS = {
     ),
     PauseReason.CRITICAL_ISSUE: Prompt(
         "{item} has a critical issue",
-        "With --confirm the run goes on with it. To have it changed, first say how: /rage correct TEXT",
+        "--confirm: the run goes on with it. To have it changed, first say how: /rage correct TEXT",
         (CONFIRM, STOP),
         "confirm",
     ),
     PauseReason.CIRCUIT_BREAKER: Prompt(
         "A breaker opened",
-        "With --confirm the item goes on from there, with --budget it also has more to spend",
+        "--confirm: the item goes on from there; --budget: it has more to spend as well",
         (CONFIRM, BUDGET, STOP),
         "confirm",
     ),
