@@ -54,10 +54,11 @@ _UNIT = (
 _SPAN = rf"[0-9]+(?:\.[0-9]+)?\ ?{_UNIT}(?:,?\ ?[0-9]+(?:\.[0-9]+)?\ ?{_UNIT})*(?!\w)"
 _DIGITS = re.compile(
     rf"""(?P<kept>
-        (?<![\w#]) (?:exit|error|return|status|response|exit\ status)?[ _]?(?:code|status)(?:Code)?
-          [ :=(]{{1,3}} -?[0-9]{{1,3}} (?!\w|[.:][0-9])
-      | (?<![\w#]) (?:exit|exited|exited\ with|returned|responded\ with|signal|errno|winerror|os\ error
-          |HTTP|HTTP/[0-9](?:\.[0-9])?|HTTP\ error) [ :=(]{{1,3}} -?[0-9]{{1,3}} (?!\w|[.:][0-9])
+        (?<![\w#])
+        (?: (?:exit|error|return|status|response)?[ _]?(?:code|status)(?:Code)?
+          | exit|exited|exited\ with|returned|responded\ with|signal|errno|winerror|os\ error
+          | HTTP|HTTP/[0-9](?:\.[0-9])?|HTTP\ error )
+        [ :=(]{{1,3}} -?[0-9]{{1,3}} (?!\w|[.:][0-9])
       | (?<![\w#]) error\ [0-9]{{1,5}} (?!\w|[.:][0-9])
       | (?<![\w#]) [45][0-9]{{2}}\ (?=(?:Not|Forbidden|Unauthorized|Bad|Internal|Service|Gateway
           |Too|Conflict|Unprocessable|Method|Request|Gone|Client|Server)\b)
@@ -83,6 +84,7 @@ _RUNS = re.compile(r"[0-9]+")
 _WORKER = re.compile(r"\[gw[0-9]+\]")
 _ID = re.compile(r"[A-Za-z0-9]+")
 _LONG_RUN = re.compile(r"[0-9]{5}")
+_LETTERS = re.compile(r"[A-Za-z]{4}")
 _VOWEL = re.compile(r"[aeiouAEIOU]")
 
 _FILL = re.compile(r"([^\w\s]|_)\1{3,}")
@@ -209,7 +211,7 @@ def _number(match: re.Match[str]) -> str:
 
 
 def _word(word: str) -> str:
-    """What stays of a word: all of a code or a name, nothing of an id, no number before or after."""
+    """What stays of a word: all of a code or a name, nothing of an id, and no long number."""
     first = _RUNS.search(word)
     if first is None or _CODE.fullmatch(word):
         return word
@@ -221,11 +223,13 @@ def _word(word: str) -> str:
 
 
 def _is_id(word: str) -> bool:
-    """Whether letters and digits alternate as they do in a random id, e.g. `x7k2m9qp`."""
-    if not _ID.fullmatch(word):
-        return False
+    """Whether letters and digits alternate as they do in a random id, e.g. `x7k2m9qp`.
+
+    `sha256ToBase64` is none: its letters make words.
+    """
     runs = list(_RUNS.finditer(word))
-    inside = any(a.end() < b.start() for a, b in pairwise(runs))
-    if len(word) >= 16:
-        return True
-    return inside and (len(word) >= 8 or (len(word) >= 5 and not _VOWEL.search(word)))
+    if not _ID.fullmatch(word) or not any(a.end() < b.start() for a, b in pairwise(runs)):
+        return False
+    if len(word) >= 8:
+        return len(runs) >= 3 or not _LETTERS.search(word)
+    return len(word) >= 5 and not _VOWEL.search(word)
