@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import TypedDict
 
-from .core.dialogue import dialogue
+from .core.dialogue import dialogue, sentence
 from .core.model import RunState, RunStatus
 from .core.oneline import one_line
 from .core.ports import Store
@@ -20,9 +20,9 @@ from .report import (
     both,
     clean,
     commands,
-    detail,
     for_shell,
     mark,
+    proof,
     report,
     spend,
 )
@@ -138,7 +138,8 @@ def lines(data: HandoffData) -> str:
     if data["completed"]:
         out.append(f"Done: {counts['done']}")
         for done in data["completed"]:
-            out.append(f"  {mark('done')} {_title(done)}: {done['evidence']}")
+            commit = f", commit {done['commit'][:12]}" if done["commit"] else ", nothing to commit"
+            out.append(f"  {mark('done')} {_title(done)}: {done['evidence']}{commit}")
         out += _more(counts["done"] - len(data["completed"]))
     if data["failed"]:
         out.append(f"Failed: {counts['failed']}")
@@ -179,13 +180,13 @@ def _now(state: RunState) -> list[str]:
             said = dialogue(state)
             return [said.happened, said.choice]
         case RunStatus.ACTIVE:
-            return [f"Nothing: {state.run.host} drives the run, and it goes on by itself"]
+            return [f"Nothing: {state.run.host} drives the run, and it goes on by itself."]
         case RunStatus.DONE:
-            return ["Nothing is left to do. Look at what was made"]
+            return ["Nothing is left to do. Look at what was made."]
         case _:
             return [
-                f"The run is over: {state.run.pause_detail or state.run.status}",
-                "Its commits stay. What was not committed lies in the workspace as it was",
+                sentence(f"The run is over: {state.run.pause_detail or state.run.status}"),
+                "Its commits stay. What was not committed lies in the workspace as it was.",
             ]
 
 
@@ -195,7 +196,7 @@ def _done(item: ItemReport) -> Done:
         "id": item["id"],
         "title": item["title"],
         "commit": commit,
-        "evidence": detail(item),
+        "evidence": proof(item),
     }
 
 
@@ -229,7 +230,8 @@ def _open(state: RunState, item: ItemReport, tried: Sequence[Tried]) -> Open:
     elif item["id"] == state.run.current_item and item["status"] == "in_progress":
         count = item["attempts"]
         failed = f", {count} failed attempt{'s' * (count != 1)}, the last: {said}" if count else ""
-        waits = f"being worked on ({state.run.phase}){failed}"
+        held = state.run.status in (RunStatus.ACTIVE, RunStatus.PAUSED)
+        waits = f"begun, {f'in {state.run.phase}' if held else 'not finished'}{failed}"
     else:
         waits = item["status"].replace("_", " ") + (f", {said}" if said else "")
     return {

@@ -218,7 +218,7 @@ def lines(data: Report) -> str:
     out += [f"  {text}" for text in (data["reason"], data["choice"]) if text]
     for item in data["items"]:
         title = one_line(item["title"], _NAME)
-        out.append(f"  {mark(item['status'])} {item['id']} {title}: {detail(item)}")
+        out.append(f"  {mark(item['status'])} {item['id']} {title}: {_detail(item)}")
         for label, values in (
             ("failed before and still", item["preexisting"]),
             ("worked before, not now", item["regressions"]),
@@ -281,18 +281,22 @@ def mark(status: str) -> str:
     return {"done": "✓", "failed": "✗", "unverified": "?", "pending": "·"}.get(status, "…")
 
 
-def detail(item: ItemReport) -> str:
-    """What an item came to, in words."""
+def _detail(item: ItemReport) -> str:
     status = item["status"]
     commit = f", commit {item['commits'][0][:12]}" if item["commits"] else ""
     if status != "done":
         said = one_line(item["reason"], _REASON)
         return f"{status.replace('_', ' ')}{commit}" + (f", {said}" if said else "")
+    return f"done, {proof(item)}{commit}"
+
+
+def proof(item: ItemReport) -> str:
+    """What a done item rests on."""
     red = item["red"]
     if not red:
-        return f"done, on the word of: {item['origin']}{commit}"
+        return f"on the word of: {item['origin']}"
     was = "was red and is" if len(red) == 1 else "were red and are"
-    return f"done, {_first(red, 1)} {was} green{commit}"
+    return f"{_first(red, 1)} {was} green"
 
 
 def _first(names: Sequence[str], most: int) -> str:

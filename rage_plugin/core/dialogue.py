@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 from .lifecycle import open_blocker
@@ -31,7 +31,7 @@ BUDGET = "/rage resume --budget +50k"
 
 @dataclass(frozen=True, slots=True)
 class Dialogue:
-    """One prompt; its lines are clean and may be shown as they are."""
+    """One prompt; its sentences are clean and may be shown as they are."""
 
     happened: str
     choice: str
@@ -170,6 +170,11 @@ def needs(reason: PauseReason) -> Needs:
 
 def dialogue(state: RunState) -> Dialogue:
     """What a paused run says now; `ValueError` for one that is not paused."""
+    said = _dialogue(state)
+    return replace(said, happened=sentence(said.happened), choice=sentence(said.choice))
+
+
+def _dialogue(state: RunState) -> Dialogue:
     reason = state.run.pause_reason
     if reason is None:
         raise ValueError(f"run {state.run.id} is {state.run.status} and asks for nothing")
@@ -193,11 +198,11 @@ def dialogue(state: RunState) -> Dialogue:
 
 def lines(said: Dialogue) -> str:
     """A dialogue for a chat: what happened, what may be decided, what to type."""
-    typed = "  or  ".join(said.commands)
-    return f"{_sentence(said.happened)}\n{_sentence(said.choice)}\nNext: {typed}"
+    return f"{said.happened}\n{said.choice}\nNext: {'  or  '.join(said.commands)}"
 
 
-def _sentence(text: str) -> str:
+def sentence(text: str) -> str:
+    """The text with the full stop that it may lack."""
     return text if text.endswith((".", "?", "!", "…")) else f"{text}."
 
 
