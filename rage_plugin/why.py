@@ -243,7 +243,8 @@ def _moves(state: RunState) -> list[str]:
     match state.run.status:
         case RunStatus.PAUSED:
             said = dialogue(state)
-            return [said.happened, said.choice]
+            more = [] if said.needs == "item" else _held_up(state)
+            return [said.happened, said.choice, *more]
         case RunStatus.DONE:
             return ["Nothing: the run is done."]
         case RunStatus.STOPPED | RunStatus.FAILED:
