@@ -163,7 +163,7 @@ def _markers(text: str) -> Iterator[Marker]:
 
 
 def _is_index(text: str, start: int) -> bool:
-    """Whether the bracket follows a name or a bracket; an escaped line end (`\\\\n`) is no name."""
+    """Whether a name or a bracket stands before; the letter of an escaped line end is no name."""
     before = text[max(start - 2, 0) : start]
     return bool(_INDEXED.search(before)) and not _ESCAPED.search(before)
 
