@@ -148,7 +148,8 @@ def _explain(error: ErrorDetails) -> str:
             always = ": this one is always finite" if given == "none" else ""
             return f"{key} must be a whole number{always}"
         case "float_type" | "finite_number":
-            return f"{key} must be a number of seconds"
+            seconds = " of seconds" if key.endswith(("_s", "_seconds")) else ""
+            return f"{key} must be a number{seconds}"
         case "bool_type":
             return f"{key} must be true or false"
         case "model_type" | "model_attributes_type":
@@ -231,6 +232,7 @@ def _config(model: ProfileModel, name: str, digest: str) -> ProjectConfig:
         limits=Limits(**model.limits.model_dump()),
         git=GitConfig(model.git.commit, tuple(model.git.protected)),
         packet=PacketConfig(**model.packet.model_dump()),
+        scan_code_fences=model.markers.code_fences,
         activation_auto=model.activation.auto,
         path=name,
         hash=digest,

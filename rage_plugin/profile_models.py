@@ -104,6 +104,10 @@ CountOrNone = Annotated[Annotated[int, Field(ge=1)] | None, BeforeValidator(_lim
 SecondsOrNone = Annotated[
     Annotated[float, Field(gt=0, allow_inf_nan=False)] | None, BeforeValidator(_limit)
 ]
+MultipleOrNone = Annotated[
+    Annotated[float, Field(gt=1, allow_inf_nan=False)] | None, BeforeValidator(_limit)
+]
+Share = Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)]
 
 
 class _Model(BaseModel):
@@ -191,6 +195,13 @@ class LimitsModel(_Model):
     wall_seconds: SecondsOrNone = Field(
         default=_LIMITS.wall_seconds, description="Seconds a run is active; pauses do not count."
     )
+    token_multiple: MultipleOrNone = Field(
+        default=_LIMITS.token_multiple, description="Tokens of an item over those expected of it."
+    )
+    scope_multiple: MultipleOrNone = Field(
+        default=_LIMITS.scope_multiple,
+        description="Files, or lines, that an item changes over those expected of it.",
+    )
     max_fix_attempts: Count = Field(
         default=_LIMITS.max_fix_attempts, description="Attempts after a failed one, an item."
     )
@@ -199,6 +210,13 @@ class LimitsModel(_Model):
     )
     provider_errors: Count = Field(
         default=_LIMITS.provider_errors, description="Failed model calls in a row."
+    )
+    same_action: Count = Field(
+        default=_LIMITS.same_action,
+        description="Tool calls that fail the same way while nothing changes.",
+    )
+    alert_at: Share = Field(
+        default=_LIMITS.alert_at, description="Share of the run's tokens, above 0 and at most 1."
     )
     on_failed_item: Literal["next", "pause"] = Field(
         default="next", description="`next`: other items that do not need it go on."
@@ -225,6 +243,15 @@ class PacketModel(_Model):
     )
 
 
+class MarkersModel(_Model):
+    """`markers`"""
+
+    code_fences: bool = Field(
+        default=_PROJECT.scan_code_fences,
+        description="False: `[SPEC_DEVIATION]` and its like do not count inside code fences.",
+    )
+
+
 class ActivationModel(_Model):
     """`activation`"""
 
@@ -245,4 +272,5 @@ class ProfileModel(_Model):
     limits: LimitsModel = LimitsModel()
     git: GitModel = GitModel()
     packet: PacketModel = PacketModel()
+    markers: MarkersModel = MarkersModel()
     activation: ActivationModel = ActivationModel()

@@ -10,7 +10,7 @@ import difflib
 import posixpath
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from rage_plugin.core.errors import Refused
 from rage_plugin.core.plainyaml import PlainYaml, read_plain
@@ -26,7 +26,10 @@ KEYS = (
     "labels",
     "gates",
     "unseal",
+    "estimate",
 )
+ESTIMATES = ("tokens", "files", "lines")
+"""The keys of `estimate`."""
 OPEN = frozenset(
     {"open", "reopened", "new", "draft", "proposed", "accepted", "triage", "backlog", "planned"}
     | {"todo", "to-do", "next", "ready", "started", "in-progress", "doing", "wip", "active"}
@@ -58,6 +61,8 @@ class FrontMatter:
     labels: tuple[str, ...] = ()
     gates: tuple[str, ...] = ()
     unseal: tuple[str, ...] = ()
+    estimate: Mapping[str, int] = field(default_factory=dict)
+    """What a person expects the item to come to, by the keys that are written."""
     warnings: tuple[str, ...] = ()
 
 
@@ -79,6 +84,7 @@ def read_front(text: str, where: str) -> FrontMatter:
         labels=reader.words("labels"),
         gates=reader.paths("gates", "tests/test_x.py::test_y"),
         unseal=reader.paths("unseal", "tests/conftest.py"),
+        estimate=reader.estimate(),
         warnings=reader.unknown(),
     )
 
@@ -200,6 +206,29 @@ class _Reader:
             found.append(path)
         return tuple(dict.fromkeys(found))
 
+    def estimate(self) -> dict[str, int]:
+        """Whole numbers above 0; `20k` and `1m` for tokens, as the command line writes them."""
+        value = self.values.get("estimate")
+        if value is None:
+            return {}
+        if not isinstance(value, dict):
+            raise self.refuse("estimate", "keys of its own, e.g. `{tokens: 20k, files: 3}`")
+        found = {}
+        for key in value:
+            path = ("estimate", key)
+            place = f"{self.where}:{self.document.line(path)}: estimate.{_hashes(key)}"
+            if key not in ESTIMATES:
+                near = difflib.get_close_matches(key, ESTIMATES, n=1)
+                hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(ESTIMATES)}"
+                raise Refused(f"{place} is not a key; {hint}")
+            number = _amount(self.document.texts.get(path, ""), scaled=key == "tokens")
+            if not number:
+                example = "20k" if key == "tokens" else "3"
+                what = f"must be a whole number above 0, e.g. `{example}`"
+                raise Refused(f"{place} {what}", next="leave it out where it is not known")
+            found[key] = number
+        return found
+
     def unknown(self) -> tuple[str, ...]:
         found = []
         for key in self.values:
@@ -210,6 +239,15 @@ class _Reader:
             line = self.document.line((key,))
             found.append(f"{self.where}:{line}: the key `{_hashes(key)}` is not read{hint}")
         return tuple(found)
+
+
+def _amount(text: str, *, scaled: bool) -> int:
+    """The number that is written, 0 where it is none: `010` is ten, and `1.5` is refused."""
+    plain = re.sub("[_,]", "", text.strip().casefold())
+    written = re.fullmatch(r"([0-9]{1,12})([km]?)", plain)
+    if written is None or (written[2] and not scaled):
+        return 0
+    return int(written[1]) * {"": 1, "k": 1_000, "m": 1_000_000}[written[2]]
 
 
 def unsafe_target(path: str) -> str:

@@ -112,6 +112,9 @@ def _item_of_file(document: Document, front: FrontMatter, source: str) -> Found:
         unseal=front.unseal,
         closed=bool(front.closed),
         children=tuple(dict.fromkeys(part for _, part in parts)),
+        expected_tokens=front.estimate.get("tokens", 0),
+        expected_files=front.estimate.get("files", 0),
+        expected_lines=front.estimate.get("lines", 0),
     )
     ticked = frozenset(part for t, part in parts if is_ticked(t))
     return Found(spec, 1, front.closed is not None, ticked, front.warnings)

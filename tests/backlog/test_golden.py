@@ -143,6 +143,21 @@ CASES: dict[str, Golden] = {
             "There is no item 9, which is named as a parent",
         ),
     ),
+    "an estimate is as much of it as a person wrote": Golden(
+        {
+            "backlog/1.md": "---\nestimate: {tokens: 20k, files: 3, lines: 120}\n---\n",
+            "backlog/2.md": "---\nestimate:\n  tokens: 1_500\n---\n",
+            "backlog/3.md": "---\nestimate: {tokens: '2M', lines: 010}\n---\n",
+            "backlog/4.md": "---\nestimate:\n---\n",
+        },
+        "backlog",
+        {
+            "1": {"expected_tokens": 20_000, "expected_files": 3, "expected_lines": 120},
+            "2": {"expected_tokens": 1_500, "expected_files": 0, "expected_lines": 0},
+            "3": {"expected_tokens": 2_000_000, "expected_files": 0, "expected_lines": 10},
+            "4": {"expected_tokens": 0, "expected_files": 0, "expected_lines": 0},
+        },
+    ),
     "ids in front matter need no quotes": Golden(
         {
             "backlog/1.md": "---\ndepends_on: #2, #3 # note\ntitle: After #2\n---\n",

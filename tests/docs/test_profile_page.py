@@ -137,14 +137,14 @@ def test_exit_codes_of_a_suite_that_is_red_before_are_for_a_person(tmp_path: Pat
 
 
 def test_limits_that_cannot_be_none_are_the_ones_of_the_page() -> None:
-    """`none` is refused for the last four limits of the example, and only for them."""
+    """`none` is refused for the last six limits of the example, and only for them."""
     limits = list(yaml.safe_load(EXAMPLE)["limits"])
     for name in limits:
         text = f"limits:\n  {name}: none\n"
-        if name in limits[-4:]:
+        if name in limits[-6:]:
             with pytest.raises(Refused):
                 parse_profile(text)
         else:
             parse_profile(text)
     page = (ROOT / "docs" / "profile.md").read_text("utf-8")
-    assert "The last four cannot be `none`." in page
+    assert "The last six cannot be `none`." in page

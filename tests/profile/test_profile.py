@@ -45,12 +45,17 @@ limits:
   item_tokens: none
   run_tokens: none
   wall_seconds: 1.5
+  token_multiple: none
+  scope_multiple: 1.5
   max_fix_attempts: 1
   noop_turns: 1
   provider_errors: 9
+  same_action: 1
+  alert_at: 1
   on_failed_item: pause
 git: {commit: false, protected: [trunk]}
 packet: {tokens: 150, brief_tokens: 900}
+markers: {code_fences: false}
 activation: {auto: true}
 """
 
@@ -84,7 +89,22 @@ def test_everything_that_may_be_written() -> None:
     assert (verify.accept, verify.isolation, verify.output_limit) == ("given", "scratch", 5000)
     assert (verify.unseal, verify.sealed) == (("tests/conftest.py",), ("fixtures/**",))
     assert verify.env_allow == ("DATABASE_URL", "LANG")
-    assert config.limits == Limits(3, None, None, None, 1.5, 1, 1, 9, "pause")
+    assert config.limits == Limits(
+        max_iterations=3,
+        run_iterations=None,
+        item_tokens=None,
+        run_tokens=None,
+        wall_seconds=1.5,
+        max_fix_attempts=1,
+        noop_turns=1,
+        provider_errors=9,
+        same_action=1,
+        alert_at=1.0,
+        token_multiple=None,
+        scope_multiple=1.5,
+        on_failed_item="pause",
+    )
+    assert config.scan_code_fences is False
     assert (config.git.commit, config.git.protected) == (False, ("trunk",))
     assert (config.packet.tokens, config.packet.brief_tokens) == (150, 900)
     assert (config.activation_auto, config.path, config.hash) == (True, "rage.yaml", "abc")
@@ -162,6 +182,21 @@ def test_json_is_a_profile_too() -> None:
         ("limits: {run_tokens: true}", "limits.run_tokens must be a whole number"),
         ("limits: {wall_seconds: 8h}", "limits.wall_seconds must be a number of seconds"),
         ("limits: {wall_seconds: .nan}", "limits.wall_seconds must be"),
+        ("limits: {same_action: 0}", "limits.same_action must be at least 1"),
+        ("limits: {same_action: none}", "must be a whole number: this one is always finite"),
+        ("limits: {alert_at: 0}", "limits.alert_at must be above 0"),
+        ("limits: {alert_at: 80}", "limits.alert_at must be at most 1"),
+        ("limits: {alert_at: 80%}", "limits.alert_at must be a number"),
+        ("limits: {alert_at: none}", "limits.alert_at must be a number"),
+        ("limits: {alert_at: }", "limits.alert_at must be a number"),
+        ("limits: {alert_at: .nan}", "limits.alert_at must be"),
+        ("limits: {alert_at: true}", "limits.alert_at must be a number"),
+        ("limits: {token_multiple: 1}", "limits.token_multiple must be above 1"),
+        ("limits: {token_multiple: 2x}", "limits.token_multiple must be a number"),
+        ("limits: {scope_multiple: .inf}", "limits.scope_multiple must be a number"),
+        ("limits: {scope_multiple: -2}", "limits.scope_multiple must be above 1"),
+        ("markers: {code_fences: none}", "markers.code_fences must be true or false"),
+        ("markers: {fences: true}", "markers.fences is not a key; did you mean code_fences?"),
         ("limits: {on_failed_item: skip}", "must be one of 'next' or 'pause'"),
         ("git: {protected: ['']}", "git.protected[0] must not be empty"),
         ("packet: {tokens: 201}", "packet.tokens must be at most 200"),
@@ -189,10 +224,14 @@ def test_refused(text: str, expected: str) -> None:
 
 @pytest.mark.parametrize("value", ["0", "null", "~", "", "0.0"])
 @pytest.mark.parametrize(
-    "key", ["max_iterations", "run_iterations", "item_tokens", "run_tokens", "wall_seconds"]
+    "key",
+    [
+        *("max_iterations", "run_iterations", "item_tokens", "run_tokens", "wall_seconds"),
+        *("token_multiple", "scope_multiple"),
+    ],
 )
 def test_no_limit_must_be_written_out(key: str, value: str) -> None:
-    """F046, F147: only `none` is unlimited."""
+    """F046, F117, F147: only `none` is unlimited."""
     message = refusal(f"limits:\n  {key}: {value}")
     assert f"rage.yaml:2: limits.{key} must be above 0; for no limit write `none`" in message
     assert getattr(parse_profile(f"limits: {{{key}: none}}").limits, key) is None
@@ -329,6 +368,7 @@ def test_the_reference_has_every_key() -> None:
     wanted = {f"{g}.{f.name}" for g, v in groups.items() for f in dataclasses.fields(v)}
     wanted |= {f"verification.commands[].{f.name}" for f in dataclasses.fields(CheckCommand)}
     wanted |= {"project.id", "project.name", "project.type", "sources", "activation.auto"}
+    wanted |= {"markers.code_fences"}
     assert set(rows) == wanted
     assert all(r.type and r.default and r.doc.endswith(".") for r in rows.values())
     assert rows["limits.max_iterations"][1:3] == ("whole number or `none`", "12")
