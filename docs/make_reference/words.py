@@ -28,14 +28,19 @@ LIMITS = {
     "max_iterations": "The item fails if another can go on, else the run pauses: "
     "`LIMIT_ITERATIONS`.",
     "run_iterations": "The run pauses: `LIMIT_ITERATIONS`.",
-    "item_tokens": "The item fails if another can go on, else the run pauses: `LIMIT_TOKENS`.",
-    "run_tokens": "Tool calls are refused at once; the run pauses at the turn's end: "
-    "`LIMIT_TOKENS`.",
-    "wall_seconds": "The run pauses at the turn's end: `LIMIT_TIME`.",
+    "item_tokens": "A model call that could go over it is not made. The item fails if another can "
+    "go on, else the run pauses: `LIMIT_TOKENS`.",
+    "run_tokens": "A model call that could go over it is not made, and tool calls are refused. The "
+    "run pauses: `LIMIT_TOKENS`.",
+    "wall_seconds": "The next model call is not made. The run pauses: `LIMIT_TIME`.",
+    "token_multiple": "The next model call is not made. The run pauses: `CIRCUIT_BREAKER`.",
+    "scope_multiple": "No check is run. The run pauses: `CIRCUIT_BREAKER`.",
     "max_fix_attempts": "One failed attempt more and the item fails; its changes are kept under a "
     "ref and taken back.",
     "noop_turns": "The run pauses: `NO_PROGRESS`.",
     "provider_errors": "The run pauses: `PROVIDER_ERRORS`.",
+    "same_action": "The next such call is refused, and the item is planned anew.",
+    "alert_at": "The person is told, once a budget. The run goes on.",
 }
 
 PROJECT_FIELDS = {
@@ -56,6 +61,8 @@ FRONT_MATTER = {
     "labels": "Words.",
     "gates": "Test files, folders or ids that must be red before and green after.",
     "unseal": "Sealed paths that this item may change.",
+    "estimate": "What the item may come to: `{tokens: 20k, files: 3, lines: 120}`, or some of it. "
+    "One that comes to a multiple of it waits for a person.",
 }
 
 HOST_HOOKS = """

@@ -20,7 +20,7 @@ import pluggy
 import pytest
 
 import rage_plugin
-from rage_plugin import HostSpec, RagePlugin, Session
+from rage_plugin import Hold, HostSpec, ModelRequest, RagePlugin, Session, Turn
 
 from ..e2e.project import ENVIRONMENT, FIXED, Project
 from .pages import ROOT, only
@@ -254,6 +254,37 @@ def test_a_plugin_that_fails_costs_one_line(
     chat.send("Good morning.")
     assert chat.history[-1]["content"] == "Hello."
     assert "a plugin failed in before_model_call" in capsys.readouterr().out
+
+
+def test_a_call_that_is_held_is_not_made(
+    host: Callable[[Script], Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """F043, as the page says it: told what the call may cost, the turn ends with `limit`."""
+    told: list[int] = []
+    turns: list[Turn] = []
+
+    class Budget:
+        @rage_plugin.hookimpl
+        def rage_before_model_call(self, request: ModelRequest) -> Hold | None:
+            told.append(request.tokens)
+            return Hold("the budget is spent") if len(told) > 2 else None
+
+        @rage_plugin.hookimpl
+        def rage_turn_end(self, turn: Turn) -> None:
+            turns.append(turn)
+
+    chat = host(Script([{"content": "Hm.", "usage": (9_000, 1)}]))
+    assert chat.worst_case() == 0, "nobody listens"
+    chat.manager.register(Budget())
+    for line in ("Good morning.", "And now?", "x" * 10_000):
+        chat.send(line)
+    assert chat.calls == 2
+    assert [turn.reason for turn in turns] == ["done", "done", "limit"]
+    assert "the budget is spent" in capsys.readouterr().out
+    reserve = 4_096 + 600
+    assert reserve < told[0] < reserve + 100
+    assert 9_000 + reserve < told[1] < 9_100 + reserve
+    assert 14_000 + reserve < told[2] < 14_100 + reserve
 
 
 def test_the_registration_is_enough() -> None:
