@@ -70,7 +70,8 @@ class Rehearsal:
     def __init__(self, store: RunStore, items: int, turns: int) -> None:
         """Start the run: `items` items of `turns` turns each."""
         self._store, self._turns, self._done = store, turns, 0
-        self._room = _Rooms(items)
+        self._git = _Git()
+        self._room = _Rooms(items, self._git)
         self._parts = Parts(
             workspace=f"{ROOT}/.git",
             root=ROOT,
@@ -78,7 +79,7 @@ class Rehearsal:
             store=store,
             backlog=self._room,
             verifier=self._room,
-            deliver=self._room,
+            deliver=self._git,
             packets=self._room,
             survey=self._room,
             clock=self._room,
@@ -103,14 +104,56 @@ class Rehearsal:
         return loop.tick(self._parts, RUN, self._lease, ended, lambda line: None).state
 
 
-class _Rooms:
-    """Everything outside of the store, answering from memory."""
+class _Git:
+    """Commits that are numbers."""
 
-    def __init__(self, items: int) -> None:
+    def __init__(self) -> None:
+        self.tree, self._head = digest("base"), digest("head")
+
+    def preflight(self, snapshot: bool) -> str:
+        return ""
+
+    def branch(self) -> str:
+        return BRANCH
+
+    def begin(self, run: str, target: str, title: str) -> str:
+        return BRANCH
+
+    def snapshot(self, run: str) -> str:
+        return ""
+
+    def head(self) -> str:
+        return self._head
+
+    def pin(self, run: str, base: Base) -> None:
+        return None
+
+    def holds(self, run: str, item: str, commit: str) -> bool:
+        return True
+
+    def commit(
+        self, run: str, item: Item, base: Base, tree: str, evidence: str, status: str
+    ) -> str:
+        self.tree, self._head = tree, digest("commit", tree)
+        return self._head
+
+    def keep(self, run: str, item: str, tree: str) -> str:
+        return f"refs/rage/{run}/{item}"
+
+    def revert(self, run: str, item: str, commit: str) -> str:
+        return digest("revert", commit)
+
+    def made(self, commit: str) -> tuple[str, str]:
+        return self._head, self.tree
+
+
+class _Rooms:
+    """Backlog, packets, survey, trees and checks, answering from memory."""
+
+    def __init__(self, items: int, git: _Git) -> None:
         self._specs = [_item(number) for number in range(items)]
-        self._ticks = count()
-        self._tree = self._base = digest("base")
-        self._head, self._number, self._green = digest("head"), 0, False
+        self._ticks, self._git = count(), git
+        self._tree, self._number, self._green = git.tree, 0, False
 
     def turn(self, number: int, *, changed: bool, green: bool) -> None:
         """What a turn leaves behind."""
@@ -138,15 +181,20 @@ class _Rooms:
         return spec.title
 
     def review(self, item: str, gates: Sequence[str]) -> dict[str, object]:
-        return {"head": self._head[:12], "dirty": [], "instructions": ["AGENTS.md"], "branches": []}
+        return {
+            "head": self._git.head()[:12],
+            "dirty": [],
+            "instructions": ["AGENTS.md"],
+            "branches": [],
+        }
 
     def pointers(self) -> Sequence[str]:
         return ("AGENTS.md",)
 
     # --- trees and checks ---
 
-    def preflight(self, snapshot: bool = False) -> str:
-        return ""
+    def preflight(self) -> None:
+        return None
 
     def commands(self) -> Sequence[CheckCommand]:
         return (CheckCommand("tests", ("python", "-m", "pytest", "-q", "{targets}")),)
@@ -155,9 +203,9 @@ class _Rooms:
         return None
 
     def open(self, run: str) -> Base:
-        return Base(self._base, self._head)
+        return Base(self._git.tree, self._git.head())
 
-    def snapshot(self, base: Base | str) -> str:
+    def snapshot(self, base: Base) -> str:
         return self._tree
 
     def changes(self, tree: str, other: str) -> Sequence[Change]:
@@ -196,38 +244,6 @@ class _Rooms:
             reasons=(error,),
             checks=tuple(_check(cell, *trees, Verdict.FAIL) for cell in cells),
         )
-
-    # --- git ---
-
-    def branch(self) -> str:
-        return BRANCH
-
-    def begin(self, run: str, target: str, title: str) -> str:
-        return BRANCH
-
-    def head(self) -> str:
-        return self._head
-
-    def pin(self, run: str, base: Base) -> None:
-        return None
-
-    def holds(self, run: str, item: str, commit: str) -> bool:
-        return True
-
-    def commit(
-        self, run: str, item: Item, base: Base, tree: str, evidence: str, status: str
-    ) -> str:
-        self._base, self._head = tree, digest("commit", tree)
-        return self._head
-
-    def keep(self, run: str, item: str, tree: str) -> str:
-        return f"refs/rage/{run}/{item}"
-
-    def revert(self, run: str, item: str, commit: str) -> str:
-        return digest("revert", commit)
-
-    def made(self, commit: str) -> tuple[str, str]:
-        return self._head, self._base
 
 
 def _item(number: int) -> ItemSpec:
