@@ -46,7 +46,7 @@ def _own(pid: int) -> str:
 def name_of(pid: int) -> str:
     """The name of a process of this machine; with a start of `-` where that cannot be read."""
     here = _here()
-    started = _start(pid) or _NONE
+    started = start(pid) or _NONE
     return ":".join([_VERSION, here.host, here.boot, here.space, str(pid), started])
 
 
@@ -71,10 +71,10 @@ def liveness(name: str) -> Liveness:
     elsewhere = them.boot == _NONE and them.host != here.host
     if elsewhere or them.space != here.space or them.start == _NONE or not _own_view():
         return "unknown"
-    start = _start(them.pid)
-    if start is None and _hidden(them.pid):
+    began = start(them.pid)
+    if began is None and _hidden(them.pid):
         return "unknown"
-    return "alive" if start is not None and _same(start, them.start) else "dead"
+    return "alive" if began is not None and _same(began, them.start) else "dead"
 
 
 def alive(name: str) -> bool:
@@ -89,6 +89,26 @@ def pid_of(name: str) -> int | None:
         return them.pid
     found = _first_parts(name)
     return found[0] if found else None
+
+
+def start(pid: int) -> str | None:
+    """When a process of this machine began; None where there is none, or a zombie."""
+    if not has_proc():
+        created = _created(pid)
+        return None if created is None else f"{created:.2f}"
+    fields = stat(pid)
+    return None if len(fields) < 20 or fields[0] in "ZXx" else fields[19]
+
+
+def has_proc() -> bool:
+    """Whether processes are seen in `/proc`, as Linux shows them."""
+    return Path("/proc/self/stat").exists()
+
+
+def stat(pid: int) -> list[str]:
+    """`/proc/PID/stat` from the state on (field 3 of proc(5)); empty where there is none."""
+    # The name of a program, which comes before, may hold spaces and parentheses.
+    return _read(f"/proc/{pid}/stat").rpartition(")")[2].split()
 
 
 # --- the parts of a name -------------------------------------------------------------------------
@@ -160,16 +180,6 @@ def _hidden(pid: int) -> bool:
     return False
 
 
-def _start(pid: int) -> str | None:
-    """When a process began; None where there is none, or a zombie."""
-    if Path("/proc/self/stat").exists():
-        # The name of a program may hold spaces and parentheses.
-        fields = _read(f"/proc/{pid}/stat").rpartition(")")[2].split()
-        return None if len(fields) < 20 or fields[0] in "ZXx" else fields[19]
-    started = _created(pid)
-    return None if started is None else f"{started:.2f}"
-
-
 def _same(one: str, other: str) -> bool:
     if "." not in one:
         return one == other
@@ -181,7 +191,11 @@ def _same(one: str, other: str) -> bool:
 
 def _read(path: str) -> str:
     try:
-        return Path(path).read_text("utf-8", "surrogateescape").strip()
+        opened = os.open(path, os.O_RDONLY)  # a third of pathlib's time, for each process there is
+        try:
+            return os.read(opened, 4096).decode("utf-8", "surrogateescape").strip()
+        finally:
+            os.close(opened)
     except OSError:
         return ""
 

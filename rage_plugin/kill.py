@@ -3,7 +3,8 @@
 Separate because it must work when nothing else does: it opens no database, waits for no lock and
 needs no answer from the process that drives the run. It goes by three things: a small file in the
 state folder in which that process names itself (`driving`), the marks that tool calls and checks
-inherit (`holder.mark`), and a tombstone that keeps a killed run from going on (`order`).
+inherit (`holder.mark`, looked for by `hunt`), and a tombstone that keeps a killed run from going on
+(`order`).
 """
 
 from __future__ import annotations
@@ -11,27 +12,21 @@ from __future__ import annotations
 import json
 import os
 import re
-import signal
 import time
-from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from . import holder as holders
 from .core.errors import RageError
+from .hunt import LIMIT_S, Hunt
 
-if TYPE_CHECKING:
-    import psutil
+__all__ = [
+    "LIMIT_S", "Driver", "Killed", "driver", "driving", "end", "end_processes", "forget", "order",
+    "ordered", "reap", "rest",
+]  # fmt: skip
 
-LIMIT_S = 2.0
-"""Seconds within which everything has ended, or is named as a survivor."""
-
-_QUIET_S = 0.15
-"""How long nothing may show up where the driver lives on and could start something more."""
-_STOP_S = 0.1
-_STILL = ("stopped", "tracing-stop", "zombie", "dead")
 _RUN = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _LARGEST = 4096
 
@@ -154,7 +149,7 @@ def _tombstone(state: Path, run: str) -> Path:
 
 
 def end_processes(state: Path, run: str) -> Killed:
-    """End every process of a run whose driver is named here; back within about `LIMIT_S`."""
+    """End every process of a run whose driver is named here; within `LIMIT_S`."""
     found = driver(state)
     if found is None or found.run != run:
         return Killed("none")
@@ -178,168 +173,8 @@ def end(target: Driver) -> Killed:
     how, pid = holders.liveness(target.holder), holders.pid_of(target.holder)
     if how == "unknown" or pid is None:
         return Killed(how)
-    hunt = _Hunt(target)
-    hunt.run(began + LIMIT_S)
-    survivors = {p.pid for p in hunt.met if _lives(p)}
+    ended, survivors = Hunt(target.holder, target.own_process).run()
     if target.own_process and holders.liveness(target.holder) == "alive":
-        survivors.add(pid)  # this very process, or one above it
-    ended = {p.pid for p in hunt.met} - survivors
+        survivors |= {pid}  # this very process, or one above it
     seconds = time.monotonic() - began
     return Killed(how, tuple(sorted(ended)), tuple(sorted(survivors)), seconds)
-
-
-@dataclass(slots=True)
-class _Hunt:
-    """One search for the processes of a driver, until nobody is found any more."""
-
-    target: Driver
-    met: set[psutil.Process] = field(default_factory=set)
-    names: set[str] = field(default_factory=set)
-    """The driver, and whatever it started that may have driven a run of its own."""
-    chief: psutil.Process | None = None
-    """The driver, if it lives."""
-    spared: set[int] = field(default_factory=set)
-    """Process ids: this one and what it was started by."""
-
-    def __post_init__(self) -> None:
-        import psutil  # noqa: PLC0415
-
-        self.names.add(self.target.holder)
-        self.spared = {1, os.getpid(), os.getppid()}
-        with suppress(psutil.Error):
-            self.spared.update(p.pid for p in psutil.Process().parents())
-        pid = holders.pid_of(self.target.holder)
-        if pid is None or pid == 1:
-            return
-        with suppress(psutil.Error):
-            chief = psutil.Process(pid)
-            # Asked after the process was taken hold of, so that it is this one that is meant.
-            if holders.liveness(self.target.holder) == "alive":
-                self.chief = chief
-
-    def run(self, deadline: float) -> None:
-        quiet = time.monotonic()
-        while time.monotonic() < deadline:
-            found = self._frozen(deadline)
-            if found:
-                _gone(found, min(deadline, time.monotonic() + 0.5))
-                quiet = time.monotonic()
-            elif self._over() or time.monotonic() - quiet > _QUIET_S:
-                return
-            else:
-                time.sleep(0.02)
-
-    def _over(self) -> bool:
-        """Whether there is nobody left who could start something."""
-        return self.chief is None or not _lives(self.chief)
-
-    def _frozen(self, deadline: float) -> set[psutil.Process]:
-        """Stop what is found until nobody new shows up, then kill: so that none can start more."""
-        still: set[psutil.Process] = set()
-        try:
-            if self.chief is not None and self._may_end(self.chief) and _lives(self.chief):
-                still.add(self.chief)
-                _stop([self.chief])
-            while new := self._look() - still:
-                still |= new
-                _stop(new)
-                if time.monotonic() > deadline:
-                    break
-        finally:
-            self.met |= still  # also on Ctrl-C: nobody is left stopped
-            _signal(still, signal.SIGKILL)
-        return still
-
-    def _may_end(self, process: psutil.Process) -> bool:
-        return self.target.own_process and process.pid not in self.spared
-
-    def _look(self) -> set[psutil.Process]:
-        """The living processes of the run, but for the driver of a chat."""
-        import psutil  # noqa: PLC0415
-
-        marks = {p: _marks(p) for p in psutil.process_iter()}
-        found: set[psutil.Process] = set()
-        while True:
-            prefixes = tuple(f"{name}/" for name in self.names)
-            roots = {
-                p for p, values in marks.items() if any(v.startswith(prefixes) for v in values)
-            }
-            roots |= self._below(marks)
-            found = _families(roots)
-            names = {holders.name_of(p.pid) for p in found} - self.names
-            if not names:
-                break
-            self.names |= names
-        return {p for p in found if p.pid not in self.spared and _lives(p)}
-
-    def _below(self, marks: dict[psutil.Process, tuple[str, ...]]) -> set[psutil.Process]:
-        """What the driver started itself: all of it, or of a chat the tool calls and checks."""
-        if self.chief is None:
-            return set()
-        below = _families([self.chief]) - {self.chief}
-        if self.target.own_process:
-            return below
-        # A chat may have been started by a tool of something else, and so inherited its mark.
-        inherited = marks.get(self.chief, ())
-        return {p for p in below if set(marks.get(p, ())) - set(inherited)}
-
-
-def _marks(process: psutil.Process) -> tuple[str, ...]:
-    """The marks that a process inherited; none where they cannot be read."""
-    import psutil  # noqa: PLC0415
-
-    try:
-        environ = process.environ()
-    except (psutil.Error, OSError):
-        return ()  # gone, or another user's
-    return tuple(environ[name] for name in (holders.TOOL, holders.CHECK) if name in environ)
-
-
-def _families(roots: Iterable[psutil.Process]) -> set[psutil.Process]:
-    """Processes with all that they started."""
-    import psutil  # noqa: PLC0415
-
-    found: set[psutil.Process] = set()
-    for process in sorted(roots, key=lambda p: p.pid):
-        if process not in found:
-            found.add(process)
-            with suppress(psutil.Error, OSError):
-                found.update(process.children(recursive=True))
-    return found
-
-
-def _lives(process: psutil.Process) -> bool:
-    """Not one that is dead and waits for somebody to take note."""
-    import psutil  # noqa: PLC0415
-
-    try:
-        return bool(process.is_running() and process.status() != psutil.STATUS_ZOMBIE)
-    except psutil.AccessDenied:
-        return True
-    except (psutil.Error, OSError):
-        return False
-
-
-def _gone(processes: Iterable[psutil.Process], deadline: float) -> None:
-    while any(_lives(p) for p in processes) and time.monotonic() < deadline:
-        time.sleep(0.005)
-
-
-def _stop(processes: Iterable[psutil.Process]) -> None:
-    """Stop processes, and wait a moment for those that are in the middle of starting another."""
-    import psutil  # noqa: PLC0415
-
-    _signal(processes, signal.SIGSTOP)
-    deadline = time.monotonic() + _STOP_S
-    for process in processes:
-        with suppress(psutil.Error, OSError):
-            while process.status() not in _STILL and time.monotonic() < deadline:
-                time.sleep(0.002)
-
-
-def _signal(processes: Iterable[psutil.Process], number: signal.Signals) -> None:
-    import psutil  # noqa: PLC0415
-
-    for process in processes:
-        with suppress(psutil.Error, OSError):
-            process.send_signal(number)
