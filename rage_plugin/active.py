@@ -14,17 +14,19 @@ from typing import TYPE_CHECKING, Any
 
 import pluggy
 
-from . import bootstrap, briefing, commands, control, loop, report, wish
+from . import bootstrap, briefing, commands, control, kill, loop, report, resume, wish
 from .answers import answer, owned
-from .core import limits
+from .core import limits, recovery
 from .core.errors import RageError, UsageError
 from .core.model import PauseReason, RunState, RunStatus
+from .core.signature import action_signature
 from .flag import lower_flag, raise_flag
 from .guard import decide as guard
 from .hookspecs import (
     Allow,
     Block,
     Continue,
+    Hold,
     ModelRequest,
     Reply,
     Session,
@@ -47,6 +49,15 @@ class Bound:
     run: str
     room: bootstrap.Workspace
     session: Session
+    lease: loop.Lease
+    since: float
+    """When the last turn was counted, on the clock that cannot jump."""
+    plan: int
+    """The plan version that the turn began under."""
+    working: bool = False
+    """Whether the agent is in the middle of a turn."""
+    stuck: str = ""
+    """An action that failed again and again in this turn."""
 
 
 class ActiveHooks:
@@ -98,7 +109,7 @@ class ActiveHooks:
             self._switch(session, room, result.state)
             if result.then is not None:
                 self._book(room, session, result.state, "brief", result.then)
-        return Reply(result.text, then=result.then)
+        return Reply(result.text, then=result.then, error=result.failed)
 
     def _switch(self, session: Session, room: bootstrap.Workspace, state: RunState) -> None:
         """Register or unregister the other hooks as the run now stands."""
@@ -110,16 +121,26 @@ class ActiveHooks:
             room.accounting.begin(state.run.id)
             self._flag(raise_flag, state.run.id)
             with self._lock:
-                self.bound[key] = Bound(state.run.id, room, session)
+                self.bound[key] = Bound(
+                    state.run.id,
+                    room,
+                    session,
+                    loop.Lease.of(state.run),
+                    room.parts.clock.monotonic(),
+                    state.run.plan_version,
+                )
                 if not self._manager.is_registered(self):
                     self._manager.register(self)
+            kill.driving(room.state, state.run.id, session.one_run)
 
     def _release(self, run: str) -> None:
         """A run rests: its hooks are gone and the calls of its chat are idle ones again."""
         self._flag(lower_flag, run)
         with self._lock:
             for key in [k for k, b in self.bound.items() if b.run == run]:
-                session = self.bound.pop(key).session
+                gone = self.bound.pop(key)
+                session = gone.session
+                kill.rest(gone.room.state, run)
                 self._calls[key] = session.calls() if session.calls else 0
             if not self.bound and self._manager.is_registered(self):
                 self._manager.unregister(self)
@@ -151,6 +172,8 @@ class ActiveHooks:
 
     def _correction(self, bound: Bound, text: str) -> None:
         state = control.correct(bound.room.parts, text, bound.run)
+        if not bound.working:
+            bound.plan = state.run.plan_version  # the turn that begins with it is under it
         self._plugin.progress(f"correction {state.run.plan_version}: the plan was superseded")
 
     def _wish(self, session: Session, text: str) -> Reply | None:
@@ -178,9 +201,9 @@ class ActiveHooks:
             if bootstrap.known_state(session.workspace) is None:
                 return
             room = self._room(session)
-            run = room.store.active_run(room.parts.workspace)
-            if run is not None and (run.host, run.session) == (session.host, session.id):
-                self._switch(session, room, room.store.load(run.id))
+            state = resume.rebind(room.parts, session)
+            if state is not None:
+                self._switch(session, room, state)
         except RageError:
             return  # nothing of this session's is here
         except Exception:  # noqa: BLE001 - law 9
@@ -189,14 +212,19 @@ class ActiveHooks:
     # --- the hooks of a run ----------------------------------------------------------------
 
     @hookimpl
-    def rage_before_model_call(self, session: Session, request: ModelRequest) -> str | None:
-        """The packet, for the main agent of the session that owns the run."""
+    def rage_before_model_call(self, session: Session, request: ModelRequest) -> str | Hold | None:
+        """The packet, for the main agent of the session that owns the run; first the budget."""
         bound = self._of(session)
-        if bound is None or request.purpose != "main" or request.depth > 0:
+        if bound is None:
             return None
         try:
-            state = bound.room.store.load(bound.run)
-            if state.run.status is not RunStatus.ACTIVE:
+            state = self._state(bound)
+            if state is None:
+                return None
+            bound.working = True
+            if (held := self._budget(bound, state, request.tokens)) is not None:
+                return held
+            if request.purpose != "main" or request.depth > 0:
                 return None
             text = briefing.packet(bound.room.parts, state)
             self._book(bound.room, session, state, "packet", text)
@@ -226,14 +254,17 @@ class ActiveHooks:
         if bound is None:
             return None
         try:
-            state = bound.room.store.load(bound.run)
-            if state.run.status is not RunStatus.ACTIVE:
-                return Block(f"The user {state.run.status} the run. Rest now.")
-            spent = bound.room.accounting.spent(bound.run)
-            budget = limits.read(state.run).run_tokens
-            if budget is not None and spent >= budget:
-                return Block("The token budget of the run is spent. Rest now.")
+            state = self._state(bound)
+            if state is None:
+                return Block("The run was paused, stopped or taken over. Rest now.")
+            if limits.refused_call(state.run) or self._budget(bound, state, 0) is not None:
+                return Block("The budget of the run is spent. Rest now.")
             refusal = guard(call.name, call.args, bound.room.parts.root)
+            if refusal is None and (error := self._repeats(bound, state, call)) is not None:
+                refusal = (
+                    "refused: the same call failed again and again and nothing changed in "
+                    f"between ({error}). Do something different."
+                )
         except Exception:  # noqa: BLE001 - a guard that cannot decide refuses (law 9)
             self._fault(session)
             return Block("RAGE could not check this call, so it was not run.")
@@ -249,7 +280,10 @@ class ActiveHooks:
         if bound is None:
             return
         try:
-            self._observe(bound, {"tool": call.name, "status": outcome.status})
+            data: dict[str, object] = {"tool": call.name, "status": outcome.status}
+            self._observe(bound, data)
+            if outcome.status != "ok":
+                self._failed(bound, call, outcome)
         except Exception:  # noqa: BLE001 - law 9
             self._fault(session)
 
@@ -271,8 +305,11 @@ class ActiveHooks:
 
     def _turn_end(self, bound: Bound, session: Session, turn: Turn) -> Continue | Stop:
         room = bound.room
-        tokens = room.accounting.unbooked(room.store.load(bound.run))
-        ticked = loop.tick(room.parts, bound.run, turn, tokens, self._plugin.progress)
+        tokens, now = room.accounting.unbooked(room.store.load(bound.run)), room.parts.clock
+        ended = loop.Ended(turn, tokens, now.monotonic() - bound.since, bound.plan, bound.stuck)
+        ticked = loop.tick(room.parts, bound.run, bound.lease, ended, self._plugin.progress)
+        bound.since, bound.plan = now.monotonic(), ticked.state.run.plan_version
+        bound.working, bound.stuck = False, ""
         if ticked.text is None:
             self._release(bound.run)
             return Stop(report.lines(report.report(room.store, bound.run)))
@@ -318,14 +355,63 @@ class ActiveHooks:
         self.bound.clear()
         self._rooms.clear()
 
+    def _state(self, bound: Bound) -> RunState | None:
+        """The run as it stands, while it is active and this session drives it."""
+        state = bound.room.store.load(bound.run)
+        mine = loop.Lease.of(state.run) == bound.lease
+        return state if mine and state.run.status is RunStatus.ACTIVE else None
+
+    def _budget(self, bound: Bound, state: RunState, worst: int) -> Hold | None:
+        """The refusal of a call that may not fit its budget; the alert at four fifths of it."""
+        parts = bound.room.parts
+        unbooked = bound.room.accounting.unbooked(state)
+        if due := limits.alert_due(state, unbooked):
+            control.alert(parts, bound.run, unbooked)
+            self._plugin.progress(f"{due[0]:,} of {due[1]:,} tokens of the run are spent")
+        elapsed = parts.clock.monotonic() - bound.since
+        reached = limits.before_call(state, unbooked, worst, elapsed)
+        if reached is None:
+            return None
+        if worst or not state.run.refused_call:
+            control.refuse_call(parts, bound.run, reached)
+        return Hold(f"{reached.detail}: the turn ends here")
+
+    def _repeats(self, bound: Bound, state: RunState, call: ToolCall) -> str | None:
+        """The error of a call that failed before, as often as is allowed, on this very evidence."""
+        action, item = action_signature(call.name, call.args), state.run.current_item or ""
+        seen = bound.room.store.failed_calls(bound.run, item, action)
+        most = limits.read(state.run).same_action
+        if len(seen) < most:
+            return None
+        error = recovery.stuck(seen, loop.evidence_now(bound.room.parts, state), most)
+        if error is not None:
+            bound.stuck = f"{call.name}: {error}"
+        return error
+
+    def _failed(self, bound: Bound, call: ToolCall, outcome: ToolOutcome) -> None:
+        """Remember a failed call with the evidence that it failed on; an observation, no state."""
+        state = bound.room.store.load(bound.run)
+        action = action_signature(call.name, call.args)
+        data: dict[str, object] = {
+            "tool": call.name,
+            "error": " ".join(outcome.text.split())[:200],
+            "evidence": loop.evidence_now(bound.room.parts, state),
+        }
+        item, now = state.run.current_item or "", bound.room.parts.clock.now()
+        bound.room.store.observe(bound.run, item, f"failed:{action}", data, now)
+
     def _of(self, session: Session) -> Bound | None:
         """The run of exactly this session; an id that names nobody matches nobody."""
-        return self.bound.get((session.host, session.id))
+        bound = self.bound.get((session.host, session.id))
+        if bound is not None and kill.ordered(bound.room.state, bound.run):
+            self._release(bound.run)  # killed from a terminal, whatever the database says yet
+            return None
+        return bound
 
     def _driven(self, session: Session) -> Bound | None:
         """The session's run if it is still active: a shell may have stopped it meanwhile."""
         bound = self._of(session)
-        if bound is None or bound.room.store.load(bound.run).run.status is RunStatus.ACTIVE:
+        if bound is None or self._state(bound) is not None:
             return bound
         self._release(bound.run)
         return None

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from . import control, intake, report
+from . import control, handoff, holder, intake, report, resume, why
 from .commands import Command, help_text
+from .core import dialogue
 from .core.errors import Refused
 from .core.model import RunState, RunStatus
 from .core.ports import Progress
+from .core.replay import replayed
 from .hookspecs import Session
 from .parts import Parts
 
+SHELL = "shell"
+"""The host's name of a session that is a shell and no chat."""
 NOBODY = frozenset({"", "null", "none", "undefined", "nil"})
 
 
@@ -29,6 +34,8 @@ class Answer:
     """The run it was about."""
     then: str | None = None
     """The message that begins a turn of the agent."""
+    failed: bool = False
+    """The command was carried out and found something wrong: exit code 1."""
 
 
 class Room(Protocol):
@@ -38,6 +45,10 @@ class Room(Protocol):
     def parts(self) -> Parts: ...
 
     def context(self) -> tuple[str, dict[str, object]]: ...
+
+    def audit(self, run: str, head: str) -> tuple[str, dict[str, object]]: ...
+
+    def kill(self) -> RunState: ...
 
 
 def answer(room: Room, session: Session, command: Command, progress: Progress) -> Answer:
@@ -49,12 +60,11 @@ def answer(room: Room, session: Session, command: Command, progress: Progress) -
         case "plan":
             planned = intake.plan(parts, command)
             return Answer(intake.plan_lines(planned), dict(planned))
-        case "start" if _resumable(parts, session, command):
-            control.limit(parts, command)
-            return _resume(parts, session, progress)
+        case "start" if _resumable(parts, command):
+            return _resume(parts, session, command, progress)
         case "start":
             owned(session)
-            started = intake.start(parts, session, command, new_run_id(), holder())
+            started = intake.start(parts, session, command, new_run_id(), holder.holder())
             return Answer(started.text, _report(parts, started.state), started.state, started.brief)
         case "status":
             return _status(parts)
@@ -63,8 +73,30 @@ def answer(room: Room, session: Session, command: Command, progress: Progress) -
         case "context":
             text, data = room.context()
             return Answer(text, data)
-        case "resume":
-            return _resume(parts, session, progress)
+        case "kill":
+            state = room.kill()
+            return Answer(report.status_line(state), _report(parts, state), state)
+        case "handoff":
+            handed = handoff.handoff(parts.store, _named(parts, ""))
+            return Answer(handoff.lines(handed), dict(handed))
+        case "why":
+            told = why.why(parts.store, _named(parts, command.target), command.last)
+            return Answer(why.lines(told), dict(told))
+        case "audit":
+            text, data = room.audit(command.target, command.head)
+            return Answer(text, data, failed=bool(data["problems"]))
+        case "replay":
+            text, data = replayed(parts.store.events(_named(parts, command.target)))
+            return Answer(text, data, failed=bool(data["differences"]))
+        case "resume" | "adopt":
+            return _resume(parts, session, command, progress)
+        case "answer" | "resolve":
+            word = command.text if command.verb == "answer" else command.target
+            state = resume.decided(parts, command.verb, word)
+            if session.host == SHELL:  # it has no agent that could go on
+                text = f"Recorded. Next: rage run {shlex.quote(state.run.target)}, or rage resume"
+                return Answer(text, _report(parts, state), state)
+            return _resume(parts, session, command, progress)
         case _:
             state = _act(parts, command)
             text = f"{_told(command, state)}{report.status_line(state)}"
@@ -78,7 +110,7 @@ def _act(parts: Parts, command: Command) -> RunState:
         case "stop":
             return control.stop(parts)
         case "correct":
-            return control.correct(parts, command.text)
+            return control.correct(parts, command.text, instead=command.instead)
         case "accept":
             return control.accept(parts, command.target)
         case "reject":
@@ -91,7 +123,9 @@ def _told(command: Command, state: RunState) -> str:
     item = command.target.removeprefix("#")
     match command.verb:
         case "correct":
-            return f"Recorded as correction {state.run.plan_version}: the plan is superseded.\n"
+            said = f"Recorded as correction {state.run.plan_version}: the plan is superseded.\n"
+            holding = "; ".join(state.directives[-3:])
+            return f"{said}What holds now: {holding}\n"
         case "accept":
             return f"Accepted: {item} is done, on your word.\n"
         case "reject":
@@ -99,20 +133,23 @@ def _told(command: Command, state: RunState) -> str:
     return ""
 
 
-def _resumable(parts: Parts, session: Session, command: Command) -> bool:
+def _resumable(parts: Parts, command: Command) -> bool:
     """Whether `start` names the run that waits here already: then it goes on (F004)."""
     run = parts.store.active_run(parts.workspace)
     if run is None or run.target != command.target:
         return False
     if run.status is RunStatus.PAUSED:
         return True
-    return (run.host, run.session) != (session.host, session.id) and not alive(run.holder)
+    return holder.liveness(run.holder) == "dead"
 
 
-def _resume(parts: Parts, session: Session, progress: Progress) -> Answer:
+def _resume(parts: Parts, session: Session, command: Command, progress: Progress) -> Answer:
     owned(session)
-    ticked = control.resume(parts, session, holder(), alive, progress)
+    act = resume.adopt if command.verb == "adopt" else resume.resume
+    ticked = act(parts, session, command, progress)
     text = report.status_line(ticked.state)
+    if ticked.state.run.status is RunStatus.PAUSED:
+        text = dialogue.lines(dialogue.dialogue(ticked.state))
     return Answer(text, _report(parts, ticked.state), ticked.state, ticked.text)
 
 
@@ -131,22 +168,20 @@ def new_run_id() -> str:
     return os.urandom(4).hex()
 
 
-def holder() -> str:
-    """This process as `pid:start-time`, so that a reused pid is not mistaken for it."""
-    import psutil  # noqa: PLC0415
-
-    return f"{os.getpid()}:{psutil.Process().create_time():.2f}"
-
-
-def alive(name: str) -> bool:
-    """Whether the process that `holder` named still runs."""
-    import psutil  # noqa: PLC0415
-
-    pid, _, started = name.partition(":")
-    try:
-        return f"{psutil.Process(int(pid)).create_time():.2f}" == started
-    except (psutil.Error, ValueError):
-        return False
+def _named(parts: Parts, run: str) -> str:
+    """The run that a person named, else the workspace's current or last one."""
+    if not run:
+        return control.last(parts)
+    known = [r.id for r in parts.store.runs(parts.workspace)]
+    found = [r for r in known if r.startswith(run)]
+    if len(found) != 1:
+        raise Refused(
+            f"There is no run {run[:40]} in this workspace"
+            if not found
+            else f"{len(found)} runs begin with {run[:40]}",
+            next=f"one of {', '.join(known[:5])}" if known else "/rage start TARGET",
+        )
+    return found[0]
 
 
 def _report(parts: Parts, state: RunState) -> dict[str, object]:
@@ -159,8 +194,8 @@ def _status(parts: Parts) -> Answer:
         return Answer(f"{control.NO_RUN}. Next: /rage start TARGET", {"status": "none"})
     state = parts.store.load(run.id)
     text = report.status_line(state)
-    if run.status is RunStatus.ACTIVE and not alive(run.holder):
-        text += ". Its host is gone. Next: /rage resume"
+    if run.status is RunStatus.ACTIVE and holder.liveness(run.holder) == "dead":
+        text += f". Its host is gone. Next: /rage adopt {run.id}"
     return Answer(text, _report(parts, state), state)
 
 

@@ -9,18 +9,19 @@ import os
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import pluggy
 
-from . import telemetry, tokens
+from . import control, telemetry, tokens
+from . import kill as kill_switch
 from .backlog import BacklogRoom, MarkdownPlugin
 from .core.config import ProjectConfig
-from .core.errors import RageError
+from .core.errors import RageError, Refused
 from .core.model import RunState
 from .deliver import DeliverRoom, JsonlSink
-from .flag import active_flag
+from .flag import active_flag, lower_flag
 from .hookspecs import PROJECT, ExtensionSpec
 from .packet import PacketRoom, known_values
 from .parts import Parts
@@ -30,6 +31,9 @@ from .review import WorkspaceSurvey
 from .store import RunStore, open_store
 from .telemetry import Accounting
 from .verify import JUnitPlugin, VerifyRoom
+
+
+KILLED = "A person killed the run"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +51,17 @@ class Workspace:
         problems = [p for s in ledger.sessions() for p in ledger.verify(s)]
         account = telemetry.account(ledger.summary(), problems)
         return telemetry.lines(account), telemetry.as_json(account)
+
+    def audit(self, run: str, head: str) -> tuple[str, dict[str, object]]:
+        """Whether anything that was recorded was altered, moved or cut off."""
+        text, data, _ = audited(self.state, run, head)
+        return text, data
+
+    def kill(self) -> RunState:
+        """End the run and what it started, from the chat that drives it; the chat goes on."""
+        run = control.current(self.parts).id
+        kill_switch.end_processes(self.state, run)
+        return control.stop(self.parts, KILLED)
 
     def close(self) -> None:
         """Close the database."""
@@ -94,7 +109,69 @@ def open_workspace(folder: str, config: ProjectConfig | None = None) -> Workspac
         clock=WallClock(),
         sink=_sinks(extensions, state),
     )
+    run = store.active_run(parts.workspace)
+    if run is not None and kill_switch.ordered(state, run.id):
+        control.stop(parts, KILLED)
+        kill_switch.forget(state, run.id)
     return Workspace(parts, store, Accounting(store.ledger, count, exact), state)
+
+
+def kill(folder: str) -> tuple[str, dict[str, object], bool]:
+    """`rage kill`: end the run's processes, then say in its state that it is over (F045).
+
+    Words for a person, the same as JSON, and whether nothing is left. The database comes last: it
+    may be locked or damaged, and nobody waits for it before the processes are gone.
+    """
+    state = state_folder(Repository(Path(folder)))
+    found = kill_switch.driver(state)
+    ended = kill_switch.Killed("none")
+    if found is not None:
+        kill_switch.order(state, found.run)
+        ended = kill_switch.end_processes(state, found.run)
+    run, problem = found.run if found is not None else "", ""
+    try:
+        room = open_workspace(folder, ProjectConfig())
+        try:
+            current = room.store.active_run(room.parts.workspace)
+            if current is not None:
+                control.stop(room.parts, KILLED)
+                run = current.id
+            with suppress(RageError):
+                lower_flag(run)
+        finally:
+            room.close()
+    except RageError as error:
+        if found is None:
+            raise
+        problem = error.line()
+    if not run:
+        raise Refused(control.NO_RUN, next="rage start TARGET")
+    said = [f"Run {run} is killed: {len(ended.ended)} processes ended in {ended.seconds:.1f} s"]
+    if ended.driver == "unknown":
+        said.append("its driver is on another machine or in a container: end it there")
+    if ended.survivors:
+        said.append(f"these could not be ended: {', '.join(map(str, ended.survivors))}")
+    if problem:
+        said.append(f"its state cannot be written yet, and it goes on nowhere: {problem}")
+    data: dict[str, object] = {"run": run, **asdict(ended), "problem": problem}
+    whole = not ended.survivors and ended.driver != "unknown"
+    return "\n".join(said), data, whole
+
+
+def audit(folder: str, run: str, head: str) -> tuple[str, dict[str, object], bool]:
+    """`rage audit verify`: words for a person, the same as JSON, and whether all of it holds.
+
+    It opens no workspace, since a database that cannot be opened is what it must be able to tell.
+    """
+    return audited(state_folder(Repository(Path(folder))), run, head)
+
+
+def audited(state: Path, run: str, head: str) -> tuple[str, dict[str, object], bool]:
+    """The audit of a state folder."""
+    from .audit_command import verify  # noqa: PLC0415
+
+    text, data = verify(state / "rage.db", run or None, head or None)
+    return text, data, not data["problems"]
 
 
 def state_folder(repository: Repository) -> Path:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
+
 from .core import facts, proposal
 from .core.errors import RageError
 from .core.model import ItemSpec, Phase, RunState
@@ -16,28 +19,42 @@ INSTRUCTIONS = {
 }
 
 
-def spec_of(parts: Parts, state: RunState) -> ItemSpec:
-    """The current item as its source tells it now; its criteria must be those of the intake."""
+def spec_of(parts: Parts, state: RunState) -> ItemSpec | None:
+    """The current item as its source tells it now; None where it is no longer there."""
+    try:
+        found = [s for s in parts.backlog.resolve(state.run.target) if s.id == state.working.id]
+    except RageError:
+        return None
+    return found[0] if found else None
+
+
+def deviation(parts: Parts, state: RunState) -> str:
+    """How the current item's criteria differ from those hashed at the intake; empty if not (F143).
+
+    The words name the new criteria's hash, so that another change is another deviation.
+    """
     item = state.working
-    for spec in parts.backlog.resolve(state.run.target):
-        if spec.id == item.id:
-            if facts.item_from(spec, state.run.id, 0).criteria_hash != item.criteria_hash:
-                raise RageError(
-                    f"The criteria of {item.id} changed since the run began ({item.source})",
-                    kept="Everything committed so far",
-                    next="restore the file and /rage resume, or /rage stop and start again",
-                )
-            return spec
-    raise RageError(
-        f"{item.id} is no longer in {item.source}",
-        kept="Everything committed so far",
-        next="restore it and /rage resume, or /rage stop",
+    spec = spec_of(parts, state)
+    if spec is None:
+        return f"{item.id} is no longer in {item.source}"
+    now = facts.item_from(spec, state.run.id, 0)
+    if now.criteria_hash == item.criteria_hash:
+        return ""
+    before = len(json.loads(item.criteria))
+    return (
+        f"the criteria of {item.id} in {item.source} are not those of the start: "
+        f"{before} then, {len(spec.criteria)} now ({now.criteria_hash[:8]})"
     )
 
 
 def brief(parts: Parts, state: RunState) -> str:
-    """The message that begins the current item's first turn."""
-    return parts.packets.brief(state, spec_of(parts, state), parts.survey.pointers())
+    """The message that begins the current item's first turn: by the criteria of the intake."""
+    item = state.working
+    spec = spec_of(parts, state) or ItemSpec(item.id, item.title, "", item.source)
+    agreed = replace(
+        spec, criteria=tuple(json.loads(item.criteria)), gates=tuple(json.loads(item.gates))
+    )
+    return parts.packets.brief(state, agreed, parts.survey.pointers())
 
 
 def packet(parts: Parts, state: RunState) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NoReturn
@@ -24,10 +24,12 @@ from .report import no_report
 
 DONE, REFUSED, USAGE, FAULT, PERSON, INTERRUPTED = 0, 1, 2, 3, 4, 130
 """Exit codes (F155): done; failed or refused; usage; internal fault; needs a person; interrupt."""
-UNCONFIGURED = frozenset({"status", "report", "context", "pause", "stop"})
+UNCONFIGURED = frozenset(
+    {"status", "report", "handoff", "why", "replay", "context", "pause", "stop"}
+)
 """Verbs that need no profile: a person can say them whatever an agent made of `rage.yaml`."""
 HELP = {v.name: v for v in VERBS}
-CHANGES = frozenset({"pause", "stop", "correct", "accept", "reject"})
+CHANGES = frozenset({"pause", "stop", "correct", "answer", "resolve", "accept", "reject"})
 """Verbs after which a recorded wish is void."""
 EXAMPLES = {
     "run": 'rage run "#5" --model gpt-5-mini',
@@ -53,22 +55,6 @@ def _quoted(example: str) -> str:
     return " ".join(f'"{w}"' if w.startswith("#") else w for w in example.split(" "))
 
 
-def workspace_option(function: Callable[..., Any]) -> Callable[..., Any]:
-    """`--workspace DIR`, the folder whose repository is meant."""
-    return click.option(
-        "--workspace",
-        type=click.Path(exists=True, file_okay=False),
-        default=".",
-        help="A folder inside the repository.",
-        show_default=True,
-    )(function)
-
-
-def json_option(function: Callable[..., Any]) -> Callable[..., Any]:
-    """`--json`, one object for scripts."""
-    return click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")(function)
-
-
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="rage")
 def rage() -> None:
@@ -78,8 +64,11 @@ def rage() -> None:
 def _answer(words: list[str], workspace: str, as_json: bool) -> None:
     command = parse_words(words)
     _refuse_tools(command.verb, workspace)
-    if command.verb in ("start", "resume"):
+    if command.verb in ("start", "resume", "adopt"):
         _wish(command, words, workspace, as_json)
+        return
+    if command.verb in ("audit", "kill"):
+        _without_database(command, workspace, as_json)
         return
     from . import bootstrap, wish  # noqa: PLC0415
     from .answers import answer  # noqa: PLC0415
@@ -100,6 +89,21 @@ def _answer(words: list[str], workspace: str, as_json: bool) -> None:
     finally:
         room.close()
     _say(json.dumps(dict(result.data)) if as_json else result.text)
+    if result.failed:
+        sys.exit(REFUSED)
+
+
+def _without_database(command: Command, workspace: str, as_json: bool) -> None:
+    """What must work when the database is locked or damaged: its audit, and the kill switch."""
+    from . import bootstrap  # noqa: PLC0415
+
+    if command.verb == "audit":
+        text, data, ok = bootstrap.audit(workspace, command.target, command.head)
+    else:
+        text, data, ok = bootstrap.kill(workspace)
+    _say(json.dumps(data) if as_json else text)
+    if not ok:
+        sys.exit(REFUSED)
 
 
 def _say(text: str) -> None:
@@ -161,112 +165,95 @@ def _wish(command: Command, words: list[str], workspace: str, as_json: bool) -> 
 
 
 def _shell(workspace: str) -> Session:
-    return Session(
-        host="shell", id=f"shell-{os.getpid()}", workspace=str(Path(workspace).resolve())
-    )
+    from .answers import SHELL  # noqa: PLC0415
+
+    return Session(host=SHELL, id=f"shell-{os.getpid()}", workspace=str(Path(workspace).resolve()))
 
 
 def _progress(line: str) -> None:
     click.echo(f"  » {line}", err=True)
 
 
-@rage.command(cls=Examples, help=HELP["plan"].does)
-@click.argument("target", nargs=-1, required=True)
-@workspace_option
-@json_option
-def plan(target: tuple[str, ...], workspace: str, as_json: bool) -> None:
-    _answer(["plan", *target], workspace, as_json)
-
-
-def _start_words(
-    target: tuple[str, ...],
-    budget: str | None,
-    max_iterations: str | None,
-    items: str | None,
-    snapshot: bool,
-) -> list[str]:
-    words = list(target)
-    for name, value in (
-        ("--budget", budget),
-        ("--max-iterations", max_iterations),
-        ("--items", items),
-    ):
-        if value is not None:
-            words += [name, value]
-    return [*words, "--snapshot"] if snapshot else words
-
-
-def start_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The options of `start`, the same for `run`."""
-    for option in (
-        click.option("--snapshot", is_flag=True, help="Commit modified files first."),
-        click.option("--items", metavar="N", help="Pause after N items."),
-        click.option("--max-iterations", metavar="N", help="Turns at most."),
-        click.option("--budget", metavar="N", help="Tokens at most, e.g. 300k."),
-    ):
-        function = option(function)
-    return function
-
-
-@rage.command(
-    cls=Examples,
-    help=f"{HELP['start'].does} A shell has no agent, so this leaves the start for a chat of the "
-    "workspace; to work from here use `rage run`.",
+WORKSPACE = click.Option(
+    ["--workspace"],
+    type=click.Path(exists=True, file_okay=False),
+    default=".",
+    help="A folder inside the repository.",
+    show_default=True,
 )
-@click.argument("target", nargs=-1, required=True)
-@start_options
-@workspace_option
-@json_option
-def start(
-    target: tuple[str, ...],
-    budget: str | None,
-    max_iterations: str | None,
-    items: str | None,
-    snapshot: bool,
-    workspace: str,
-    as_json: bool,
-) -> None:
-    words = _start_words(target, budget, max_iterations, items, snapshot)
-    _answer(["start", *words], workspace, as_json)
+JSON = click.Option(["--json", "as_json"], is_flag=True, help="Print one JSON object.")
+TARGET = click.Argument(["target"], nargs=-1, required=True)
+TEXT = click.Argument(["text"], nargs=-1, required=True)
+ITEM = click.Argument(["item"])
+RUN = click.Argument(["run"])
+ANY_RUN = click.Argument(["run"], required=False)
+BOUNDS = (
+    click.Option(["--budget"], metavar="N", help="Tokens at most, e.g. 300k; +50k for more."),
+    click.Option(["--max-iterations"], metavar="N", help="Turns at most; +5 for more."),
+    click.Option(["--time"], metavar="T", help="Time at most, e.g. 90m; +2h for more."),
+)
+CONFIRM = click.Option(["--confirm"], is_flag=True, help="Go on where the run asked for your word.")
+START = (
+    TARGET,
+    *BOUNDS,
+    click.Option(["--items"], metavar="N", help="Pause after N items."),
+    click.Option(["--snapshot"], is_flag=True, help="Commit modified files first."),
+    CONFIRM,
+)
+ARGUMENTS: dict[str, tuple[click.Parameter, ...]] = {
+    "plan": (TARGET,),
+    "start": START,
+    "resume": (*BOUNDS, CONFIRM),
+    "adopt": (RUN,),
+    "correct": (
+        click.Option(["--instead"], is_flag=True, help="Nothing that was said before holds."),
+        TEXT,
+    ),
+    "answer": (TEXT,),
+    "resolve": (click.Argument(["what"], type=click.Choice(["spec", "code"])),),
+    "accept": (ITEM,),
+    "reject": (ITEM, click.Option(["--why"], required=True, help="The reason, for the record.")),
+    "why": (ANY_RUN, click.Option(["--last"], metavar="N", help="How many decisions.")),
+    "audit": (
+        click.Argument(["what"], type=click.Choice(["verify"])),
+        ANY_RUN,
+        click.Option(["--head"], metavar="HASH", help="The chain head that a report printed."),
+    ),
+    "replay": (ANY_RUN,),
+}
+"""What each verb takes beside `--workspace` and `--json`."""
+NOTES = {
+    "start": "A shell has no agent, so this leaves the start for a chat of the workspace; to work "
+    "from here use `rage run`.",
+}
 
 
-def _plain(name: str) -> None:
-    """A verb without arguments of its own."""
-
-    @rage.command(name=name, cls=Examples, help=HELP[name].does)
-    @workspace_option
-    @json_option
-    def verb(workspace: str, as_json: bool) -> None:
-        _answer([name], workspace, as_json)
-
-
-for _name in ("status", "pause", "resume", "stop", "report", "context"):
-    _plain(_name)
+def _words(name: str, params: Sequence[click.Parameter], values: Mapping[str, Any]) -> list[str]:
+    """A verb and its values as `parse_words` reads them."""
+    words = [name]
+    for param in params:
+        value = values[param.name or ""]
+        if isinstance(param, click.Option) and value not in (None, False):
+            words += [param.opts[0]] if param.is_flag else [param.opts[0], value]
+        elif isinstance(param, click.Argument) and value is not None:
+            words += value if isinstance(value, tuple) else [value]
+    return words
 
 
-@rage.command(cls=Examples, help=HELP["correct"].does)
-@click.argument("text", nargs=-1, required=True)
-@workspace_option
-@json_option
-def correct(text: tuple[str, ...], workspace: str, as_json: bool) -> None:
-    _answer(["correct", *text], workspace, as_json)
+def _add(name: str) -> None:
+    """One verb of the grammar as a command of the shell."""
+    params = ARGUMENTS.get(name, ())
+
+    def verb(workspace: str, as_json: bool, **values: Any) -> None:
+        _answer(_words(name, params, values), workspace, as_json)
+
+    text = f"{HELP[name].does} {NOTES.get(name, '')}".rstrip()
+    rage.add_command(Examples(name, callback=verb, params=[*params, WORKSPACE, JSON], help=text))
 
 
-@rage.command(cls=Examples, help=HELP["accept"].does)
-@click.argument("item")
-@workspace_option
-@json_option
-def accept(item: str, workspace: str, as_json: bool) -> None:
-    _answer(["accept", item], workspace, as_json)
-
-
-@rage.command(cls=Examples, help=HELP["reject"].does)
-@click.argument("item")
-@click.option("--why", required=True, help="The reason, for the record.")
-@workspace_option
-@json_option
-def reject(item: str, why: str, workspace: str, as_json: bool) -> None:
-    _answer(["reject", item, "--why", why], workspace, as_json)
+for _verb in VERBS:
+    if _verb.name != "help":
+        _add(_verb.name)
 
 
 @rage.command(name="help", cls=Examples, help=HELP["help"].does)
@@ -274,44 +261,25 @@ def help_() -> None:
     click.echo(help_text("rage "))
 
 
-def host_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """What a host needs to be run from here."""
-    for option in (
-        click.option("--host", default="embedded", show_default=True, help="A registered host."),
-        click.option("--model", envvar="RAGE_MODEL", required=True, help="script:FILE, or any "
-                     "name litellm knows; also RAGE_MODEL."),
-    ):  # fmt: skip
-        function = option(function)
-    return function
+HOST = (
+    click.Option(["--host"], default="embedded", show_default=True, help="A registered host."),
+    click.Option(
+        ["--model"],
+        envvar="RAGE_MODEL",
+        required=True,
+        help="script:FILE, or any name litellm knows; also RAGE_MODEL.",
+    ),
+)
 
 
-@rage.command(cls=Examples)
-@click.argument("target", nargs=-1, required=True)
-@start_options
-@host_options
-@workspace_option
-@json_option
-def run(
-    target: tuple[str, ...],
-    budget: str | None,
-    max_iterations: str | None,
-    items: str | None,
-    snapshot: bool,
-    host: str,
-    model: str,
-    workspace: str,
-    as_json: bool,
-) -> None:
-    """Work TARGET to the end with the embedded host, and say what came of it.
-
-    A run on the same target that is paused or was interrupted goes on.
-    """
-    words = _start_words((), budget, max_iterations, items, snapshot)
-    parse_words(["start", *target, *words])
+def _run(host: str, model: str, workspace: str, as_json: bool, **values: Any) -> None:
+    words = _words("start", START, values)
+    command = parse_words(words)
     _refuse_tools("run", workspace)
-    entry = hosts.find(host)
+    options = words[1 + len(values["target"]) :]
     try:
-        code = hosts.Driven(entry, workspace, model).run(" ".join(target), words, as_json)
+        driven = hosts.Driven(hosts.find(host), workspace, model)
+        code = driven.run(command.target, options, as_json)
     except RageError as error:
         if as_json:
             click.echo(json.dumps(no_report("failed", error.line())))
@@ -319,14 +287,31 @@ def run(
     sys.exit(code)
 
 
-@rage.command(cls=Examples)
-@host_options
-@click.option("--without-rage", is_flag=True, help="The same host, the plugin not registered.")
-@workspace_option
-def chat(host: str, model: str, without_rage: bool, workspace: str) -> None:
-    """Chat with the embedded host; type /rage help there."""
+def _chat(host: str, model: str, without_rage: bool, workspace: str) -> None:
     driven = hosts.Driven(hosts.find(host), workspace, model, with_rage=not without_rage)
     sys.exit(driven.chat())
+
+
+WITHOUT = click.Option(
+    ["--without-rage"], is_flag=True, help="The same host, the plugin not registered."
+)
+rage.add_command(
+    Examples(
+        "run",
+        callback=_run,
+        params=[*START, *HOST, WORKSPACE, JSON],
+        help="Work TARGET to the end with the embedded host, and say what came of it.\n\n"
+        "A run on the same target that is paused or was interrupted goes on.",
+    )
+)
+rage.add_command(
+    Examples(
+        "chat",
+        callback=_chat,
+        params=[*HOST, WITHOUT, WORKSPACE],
+        help="Chat with the embedded host; type /rage help there.",
+    )
+)
 
 
 @rage.command(cls=Examples)

@@ -1,4 +1,4 @@
-"""A person's words on a run: pause, resume, stop, correct, accept, reject.
+"""A person's words on a run: pause, stop, correct, accept, reject; `resume.py` has the others.
 
 Each is one transaction and no model call, and takes effect at the next hook boundary whoever
 drives the run.
@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from . import briefing, loop
-from .commands import Command
 from .core import decide, facts, lifecycle, limits
 from .core.errors import Refused
 from .core.events import Event, Scalar
@@ -27,9 +25,7 @@ from .core.model import (
     Verification,
 )
 from .core.order import next_item
-from .core.ports import Progress
 from .core.rows import evidence
-from .hookspecs import Session
 from .parts import Parts, write
 
 NO_RUN = "There is no run in this workspace"
@@ -53,47 +49,43 @@ def interrupt(parts: Parts, run: str, reason: PauseReason, detail: str) -> RunSt
     return _write(parts, run, lambda s, now: _pause(s, reason, detail, now))
 
 
-def stop(parts: Parts) -> RunState:
+def stop(parts: Parts, detail: str = "A person stopped the run") -> RunState:
     """The run is over; commits stay, the workspace stays as it is."""
 
     def write(state: RunState, now: float) -> list[Event]:
-        return [lifecycle.stopped(state, "A person stopped the run", now)]
+        return [lifecycle.stopped(state, detail, now)]
 
     return _write(parts, current(parts).id, write)
 
 
-def resume(
-    parts: Parts,
-    session: Session,
-    holder: str,
-    alive: Callable[[str], bool],
-    progress: Progress,
-) -> loop.Ticked:
-    """Bind the run to this session and take it as far as evidence goes without a model call."""
-    run = current(parts)
-    mine = (run.host, run.session) == (session.host, session.id)
-    if run.status is RunStatus.ACTIVE and not mine and alive(run.holder):
-        raise Refused(
-            f"Run {run.id} is being driven by {run.host} session {run.session}",
-            kept="Nothing was changed",
-            next="/rage pause it first",
-        )
+def alert(parts: Parts, run: str, unbooked: int) -> RunState:
+    """Record that a budget is nearly spent; once a budget, whoever sees it first (F044)."""
+
+    def events(state: RunState, now: float) -> list[Event]:
+        due = limits.alert_due(state, unbooked)
+        return [lifecycle.alerted(state, *due)] if due else []
+
+    return _write(parts, run, events)
+
+
+def refuse_call(parts: Parts, run: str, reached: limits.Reached) -> RunState:
+    """Record that the next model call would not fit its budget; the turn's end decides (F117)."""
+
+    def events(state: RunState, now: float) -> list[Event]:
+        known = state.run.refused_call or state.run.status is not RunStatus.ACTIVE
+        return [] if known else [lifecycle.call_refused(state, reached)]
+
+    return _write(parts, run, events)
+
+
+def correct(parts: Parts, text: str, run: str = "", *, instead: bool = False) -> RunState:
+    """A versioned correction of a run, else of the current one: its slice is superseded.
+
+    Earlier corrections that it contradicts hold no longer; with `instead` none does (F141).
+    """
 
     def write(state: RunState, now: float) -> list[Event]:
-        return [lifecycle.resumed(state, (session.host, session.id), holder, now)]
-
-    _write(parts, run.id, write)
-    ticked = loop.tick(parts, run.id, None, 0, progress)
-    if ticked.state.run.status is RunStatus.ACTIVE and ticked.text == briefing.GO_ON:
-        return loop.Ticked(ticked.state, briefing.brief(parts, ticked.state))
-    return ticked
-
-
-def correct(parts: Parts, text: str, run: str = "") -> RunState:
-    """A versioned correction of a run, else of the current one: its slice is superseded."""
-
-    def write(state: RunState, now: float) -> list[Event]:
-        return [lifecycle.corrected(state, text[:2000], now)]
+        return [lifecycle.corrected(state, text[:2000], now, instead=instead)]
 
     return _write(parts, run or current(parts).id, write)
 
@@ -114,12 +106,12 @@ def accept(parts: Parts, item_id: str) -> RunState:
         row = evidence(state, "accept", item.tree, data, now)
         return _with_end(state, lifecycle.person(state, item_id, values, row), row, now)
 
-    return _write(parts, _last(parts), write)
+    return _write(parts, last(parts), write)
 
 
 def reject(parts: Parts, item_id: str, why: str) -> RunState:
     """A person's word against an unverified item: its commit is taken back by a new commit."""
-    run = _last(parts)
+    run = last(parts)
     state = parts.store.load(run)
     item = _waiting(state, item_id)
     revert = parts.deliver.revert(run, item_id, item.commit) if item.commit else ""
@@ -141,20 +133,8 @@ def reject(parts: Parts, item_id: str, why: str) -> RunState:
     return _write(parts, run, write)
 
 
-def limit(parts: Parts, command: Command) -> None:
-    """The limits that a person typed with the words that continue a run."""
-
-    def write(state: RunState, now: float) -> list[Event]:
-        chosen = limits.typed(limits.read(state.run), command.budget, command.max_iterations)
-        text = limits.dump(chosen)
-        if text == state.run.limits:
-            return []
-        return [lifecycle.limits_changed(state, text, "A person changed the limits")]
-
-    _write(parts, current(parts).id, write)
-
-
-def _last(parts: Parts) -> str:
+def last(parts: Parts) -> str:
+    """The current run, else the newest; `Refused` where there is none."""
     run = parts.store.active_run(parts.workspace) or parts.store.last_run(parts.workspace)
     if run is None:
         raise Refused(NO_RUN, next="/rage start TARGET")

@@ -30,6 +30,8 @@ class Session:
     """Absolute path of any folder inside the workspace."""
     flags: frozenset[str] = frozenset()
     """What the host cannot do; see `docs/host-adapter.md`."""
+    one_run: bool = field(default=False, compare=False)
+    """Whether the host's process exists for one run alone, so that `rage kill` may end it too."""
     calls: Callable[[], int] | None = field(default=None, compare=False, repr=False)
     """How many model calls this chat has made, where the host counts them (for the ledger)."""
 

@@ -14,11 +14,13 @@ from typing import TypedDict
 from . import briefing, loop
 from .commands import Command
 from .core import facts, lifecycle, limits
+from .core.config import Limits
 from .core.decide import Seen, Walk
 from .core.errors import Refused
 from .core.events import Event
 from .core.fold import apply
 from .core.model import Base, Item, ItemSpec, Phase, Run, RunState, RunStatus
+from .core.ports import Expected
 from .hookspecs import Session
 from .parts import Parts
 
@@ -143,9 +145,7 @@ def plan(parts: Parts, command: Command) -> Plan:
             for s in specs
         ],
         "checks": checks,
-        "limits": json.loads(
-            limits.dump(limits.typed(parts.config.limits, command.budget, command.max_iterations))
-        ),
+        "limits": json.loads(limits.dump(_limits(parts, command))),
         "estimate": parts.store.estimate(parts.workspace),
         "protected": list(parts.config.git.protected),
         "problem": problem,
@@ -190,7 +190,8 @@ def _already(parts: Parts, session: Session, command: Command, held: Run) -> Sta
 def taken(held: Run) -> Refused:
     """The refusal where another run has the workspace."""
     return Refused(
-        f"Run {held.id} on {held.target} is {held.status} in this workspace ({held.host})",
+        f"Run {held.id} on {held.target} is {held.status} in this workspace "
+        f"({held.host}, session {held.session})",
         kept="Nothing was changed",
         next="/rage resume takes it up, /rage stop ends it",
     )
@@ -231,23 +232,31 @@ def _first(
         base_commit=base.commit,
         base_tree=base.tree,
         items_limit=command.items,
-        limits=limits.dump(
-            limits.typed(parts.config.limits, command.budget, command.max_iterations)
-        ),
+        limits=limits.dump(_limits(parts, command)),
         untracked=json.dumps(base.untracked),
         holder=holder,
     )
-    chosen = {s.id for s in todo}
+    chosen, known = {s.id for s in todo}, parts.store.expected(parts.workspace)
     items: list[Item] = []
     for position, spec in enumerate(todo):
         # A dependency that is closed already holds nothing up.
         open_ones = tuple(d for d in spec.depends_on if d in chosen)
-        items.append(facts.item_from(replace(spec, depends_on=open_ones), run, position))
+        item = facts.item_from(replace(spec, depends_on=open_ones), run, position)
+        items.append(_expecting(item, known))
     event = lifecycle.run_started(row, items, f"{session.host} started {command.target}")
     return apply(None, event), [event]
 
 
-def _limits(parts: Parts, command: Command) -> str:
-    """The project's limits with what the person typed on top, as a run keeps them."""
-    configured = parts.config.limits
-    return limits.dump(limits.typed(configured, command.budget, command.max_iterations))
+def _expecting(item: Item, known: Expected) -> Item:
+    """The item with what it may come to: a person's estimate, else the workspace's history."""
+    return replace(
+        item,
+        expected_tokens=item.expected_tokens or known.tokens,
+        expected_files=item.expected_files or known.files,
+        expected_lines=item.expected_lines or known.lines,
+    )
+
+
+def _limits(parts: Parts, command: Command) -> Limits:
+    """The project's limits with what the person typed on top."""
+    return limits.typed(parts.config.limits, command.budget, command.max_iterations, command.time)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from . import briefing
-from .core import facts, lifecycle, proposal
+from .core import facts, lifecycle, proposal, recovery, replay
 from .core.decide import (
     Begin,
     Commit,
@@ -29,7 +29,8 @@ from .core.errors import RageError, StaleWrite
 from .core.events import Event
 from .core.fold import apply
 from .core.judgement import Judgement, JudgeRequest
-from .core.model import Base, Change, Item, PauseReason, Phase, Run, RunState, RunStatus
+from .core.markers import Marker, scan
+from .core.model import Base, Item, PauseReason, Phase, Run, RunState, RunStatus
 from .core.order import next_item
 from .core.ports import Progress
 from .core.rows import evidence
@@ -47,12 +48,41 @@ class Ticked:
     text: str | None
 
 
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """Who drives a run: whoever took it since moved its fence on, and this driver is done."""
+
+    host: str
+    session: str
+    fence: int
+
+    @classmethod
+    def of(cls, run: Run) -> Lease:
+        """The lease as the run tells it now."""
+        return cls(run.host, run.session, run.fence)
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """A finished turn, with what was booked while it lasted."""
+
+    turn: Turn
+    tokens: int = 0
+    elapsed: float = 0.0
+    """Seconds since the turn before it was counted, on a clock that cannot jump."""
+    plan_version: int = 0
+    """The plan that it began under; 0 where that is not known."""
+    stuck: str = ""
+    """An action that failed the same way again and again in it."""
+
+
 @dataclass(slots=True)
 class _Journal:
     """The events of one tick that are not yet written."""
 
     parts: Parts
     run: str
+    lease: Lease
     version: int = 0
     pending: list[Event] = field(default_factory=list)
     told: list[str] = field(default_factory=list)
@@ -79,7 +109,7 @@ def base_of(run: Run, item: Item) -> Base:
     return Base(item.base_tree, item.base_commit, tuple(json.loads(run.untracked)))
 
 
-def tick(parts: Parts, run: str, turn: Turn | None, tokens: int, progress: Progress) -> Ticked:
+def tick(parts: Parts, run: str, lease: Lease, ended: Ended | None, progress: Progress) -> Ticked:
     """Take a finished turn (or, with None, a resume) as far as the evidence goes.
 
     A person's word that arrives meanwhile wins: the tick then decides again from what holds now;
@@ -87,32 +117,30 @@ def tick(parts: Parts, run: str, turn: Turn | None, tokens: int, progress: Progr
     the word arrived stays made, so it is recorded all the same.
     """
     for _ in range(STALE_RETRIES):
-        journal = _Journal(parts, run)
+        journal = _Journal(parts, run, lease)
         try:
-            return _tick(parts, journal, turn, tokens, progress)
+            return _tick(parts, journal, ended, progress)
         except StaleWrite:
             progress("the run changed meanwhile: deciding again")
             if journal.receipt is not None:
                 write(parts, run, journal.receipt)
             if journal.counted:
-                turn, tokens = None, 0
-    return _tick(parts, _Journal(parts, run), turn, tokens, progress)
+                ended = None
+    return _tick(parts, _Journal(parts, run, lease), ended, progress)
 
 
-def _tick(
-    parts: Parts, journal: _Journal, turn: Turn | None, tokens: int, progress: Progress
-) -> Ticked:
+def _tick(parts: Parts, journal: _Journal, ended: Ended | None, progress: Progress) -> Ticked:
     state = parts.store.load(journal.run)
     journal.version = state.run.version
-    if state.run.status is not RunStatus.ACTIVE:
+    if state.run.status is not RunStatus.ACTIVE or Lease.of(state.run) != journal.lease:
         return Ticked(state, None)
     if (elsewhere := _elsewhere(parts, state.run)) is not None:
         return _paused(parts, journal, state, PauseReason.WORKSPACE_MOVED, elsewhere)
     try:
-        walk = Walk(state, _observe(parts, state, turn, tokens))
+        walk = Walk(state, _observe(parts, state, ended))
     except RageError as error:
         return _paused(parts, journal, state, PauseReason.CHECK_COULD_NOT_RUN, error)
-    begun: Item | None = None
+    journal.pending.append(lifecycle.seen(replay.recorded(walk.seen)))
     text: str | None = briefing.GO_ON
     while True:
         step = next_step(walk)
@@ -128,10 +156,7 @@ def _tick(
                 case Fail():
                     walk = _fail(parts, walk, journal, step, progress)
                 case Begin():
-                    walk = begin(parts, walk, journal.pending, step.item)
-                    begun = walk.state.item
-                    progress(f"{step.item}: review → analyze")
-                    text = ""
+                    walk, text = _begin(parts, walk, journal, step, progress)
                     break
                 case Rest():
                     text = briefing.ASK_AGAIN if step.ask_again else briefing.GO_ON
@@ -143,15 +168,18 @@ def _tick(
             raise
         except RageError as error:
             return _paused(parts, journal, walk.state, _reason(step), error)
-    state = walk.state
-    if begun is not None:
-        try:
-            text = briefing.brief(parts, state)
-        except RageError as error:
-            return _paused(parts, journal, state, PauseReason.SPEC_DEVIATION, error)
     journal.flush(walk.seen.now)
-    journal.tell(state)
-    return Ticked(state, text)
+    journal.tell(walk.state)
+    return Ticked(walk.state, text)
+
+
+def evidence_now(parts: Parts, state: RunState) -> str:
+    """What a tool call's outcome may depend on, as the workspace is now."""
+    item = state.item
+    tree = ""
+    if item is not None and item.base_tree:
+        tree = parts.verifier.snapshot(base_of(state.run, item))
+    return recovery.evidence_state(state, tree)
 
 
 def _elsewhere(parts: Parts, run: Run) -> RageError | None:
@@ -170,27 +198,38 @@ def _elsewhere(parts: Parts, run: Run) -> RageError | None:
     )
 
 
-def _observe(parts: Parts, state: RunState, turn: Turn | None, tokens: int) -> Seen:
-    now = parts.clock.now()
-    item = state.item
-    tree, changes = "", tuple[Change, ...]()
+def _observe(parts: Parts, state: RunState, ended: Ended | None) -> Seen:
+    now, item, verifier = parts.clock.now(), state.item, parts.verifier
+    seen = Seen("", (), None, "", "done", 0, now, turn=False)
     if item is not None and item.base_tree:
         base = base_of(state.run, item)
-        tree = parts.verifier.snapshot(base)
-        changes = tuple(parts.verifier.changes(base.tree, tree))
-    if turn is None:
-        return Seen(tree, changes, None, "", "done", 0, now, turn=False)
+        tree = verifier.snapshot(base)
+        changes = tuple(verifier.changes(base.tree, tree))
+        seen = replace(seen, tree=tree, changes=changes)
+        if changes:
+            seen = replace(seen, size=verifier.size(base.tree, tree))
+        if any(change.path == item.source for change in changes):
+            seen = replace(seen, deviation=briefing.deviation(parts, state))
+    if ended is None:
+        return seen
+    turn, fences = ended.turn, parts.config.scan_code_fences
     parsed = proposal.parse(turn.text)
-    return Seen(
-        tree,
-        changes,
-        parsed.proposal,
-        parsed.reason,
-        turn.reason,
-        tokens,
-        now,
+    found = scan(turn.text, code_fences=fences)
+    if seen.changes and item is not None and seen.tree not in state.judged_trees:
+        found += scan(verifier.added(item.base_tree, seen.tree), code_fences=fences)
+    return replace(
+        seen,
+        proposal=parsed.proposal,
+        proposal_problem=parsed.reason,
+        reason=turn.reason,
+        tokens=ended.tokens,
         error=turn.error,
-        cosmetic=bool(item and item.tree and parts.verifier.cosmetic(item.tree, tree)),
+        turn=True,
+        cosmetic=bool(item and item.tree and verifier.cosmetic(item.tree, seen.tree)),
+        elapsed=ended.elapsed,
+        markers=found,
+        stale=ended.plan_version not in (0, state.run.plan_version),
+        stuck=ended.stuck,
     )
 
 
@@ -214,8 +253,10 @@ def _announce(event: Event, walk: Walk, progress: Progress) -> None:
     item = walk.state.run.current_item or ""
     if event.kind == "phase":
         progress(f"{item}: {event.data['from']} → {event.data['to']} ({event.why})")
-    elif event.kind in ("judged", "reasked"):
-        progress(f"{item}: {event.why}" if event.kind == "judged" else event.why)
+    elif event.kind == "judged":
+        progress(f"{item}: {event.why}")
+    elif event.kind in ("reasked", "approach_refused", "budget_alert"):
+        progress(event.why)
 
 
 def _judge(parts: Parts, walk: Walk, step: Judge, progress: Progress) -> Judgement:
@@ -287,6 +328,19 @@ def _fail(parts: Parts, walk: Walk, journal: _Journal, step: Fail, progress: Pro
         moved = lifecycle.paused(walk.state, PauseReason.WORKSPACE_MOVED, detail, walk.seen.now)
         walk = _record(walk, journal, Record(moved))
     return walk
+
+
+def _begin(
+    parts: Parts, walk: Walk, journal: _Journal, step: Begin, progress: Progress
+) -> tuple[Walk, str | None]:
+    """The next item and its brief; none where its criteria are not those of the start (F143)."""
+    walk = begin(parts, walk, journal.pending, step.item)
+    progress(f"{step.item}: review → analyze")
+    if differs := briefing.deviation(parts, walk.state):
+        asked = Marker(PauseReason.SPEC_DEVIATION, differs)
+        event = lifecycle.blocked(walk.state, asked, walk.seen.tree, walk.seen.now)
+        return _record(walk, journal, Record(event)), None
+    return walk, briefing.brief(parts, walk.state)
 
 
 def _open(state: RunState, item: Item) -> bool:

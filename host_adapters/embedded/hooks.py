@@ -35,7 +35,7 @@ class Hooks:
     def __init__(self, session: Session, warn: Callable[[str], None]) -> None:
         self.manager = pluggy.PluginManager("rage")
         self.manager.add_hookspecs(HostSpec)
-        self._session = session
+        self.session = session
         self._warn = warn
 
     def session_start(self) -> None:
@@ -80,7 +80,7 @@ class Hooks:
 
     def _call(self, name: str, **arguments: object) -> object:
         try:
-            return getattr(self.manager.hook, name)(session=self._session, **arguments)
+            return getattr(self.manager.hook, name)(session=self.session, **arguments)
         except (Exception, SystemExit) as error:  # noqa: BLE001 - never the chat's fault
             self._warn(
                 f"a plugin failed in {name}: {type(error).__name__}: {error}; the chat goes on"

@@ -10,6 +10,7 @@ import sys
 import time
 import uuid
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -112,6 +113,8 @@ class Host:
         """Work on one target without a person; the exit code of `rage run`."""
         from .oneshot import run  # noqa: PLC0415
 
+        # This process is here for the run alone: `rage kill` may end it too.
+        self.session = self.hooks.session = replace(self.session, one_run=True)
         return run(self, target, options, as_json=as_json)
 
     def _work(self, text: str) -> None:

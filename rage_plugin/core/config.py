@@ -48,6 +48,12 @@ class Amount:
     """None is unlimited, and only when written out."""
     more: bool = False
 
+    def applied(self, to: float | None) -> float | None:
+        """The limit that follows; on top of no limit there is still none."""
+        if not self.more or self.value is None:
+            return self.value
+        return None if to is None else to + self.value
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:

@@ -12,11 +12,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from . import facts, lifecycle, limits
+from . import facts, lifecycle, limits, recovery
 from .events import Event
 from .judgement import Judgement
+from .markers import Marker
 from .model import (
     Change,
+    Evidence,
     ItemState,
     PauseReason,
     Phase,
@@ -46,6 +48,18 @@ class Seen:
     turn: bool = True
     cosmetic: bool = False
     """The tree differs from the one judged last in comments and white space alone."""
+    elapsed: float = 0.0
+    """Seconds since the last turn was counted, on a clock that cannot jump."""
+    size: tuple[int, int] = (0, 0)
+    """Files and lines of `changes`."""
+    markers: tuple[Marker, ...] = ()
+    """What the agent said, or wrote into the workspace, that only a person can decide."""
+    deviation: str = ""
+    """How the item's criteria differ from those of the intake; empty while they are the same."""
+    stale: bool = False
+    """The turn began under a plan that a correction superseded: its result is discarded."""
+    stuck: str = ""
+    """An action that failed the same way again and again, and its error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +152,11 @@ def next_step(walk: Walk) -> Step:
         return _from_judgement(walk, walk.judgement)
     if _settled(state):
         return _after_item(walk)
-    if walk.waits or _cut_short(walk):
+    if walk.waits or walk.seen.stale:
+        return _close_turn(walk)
+    if asked := undecided(state, walk.seen):
+        return Record(lifecycle.blocked(state, asked, walk.seen.tree, walk.seen.now))
+    if _cut_short(walk):
         return _close_turn(walk)
     step = {
         Phase.ANALYZE: _analyze,
@@ -174,13 +192,25 @@ def _covers(pattern: str, path: str) -> bool:
 
 def _fresh(walk: Walk) -> bool:
     """Whether the workspace holds a candidate that this item was not judged on yet."""
-    item = walk.state.item
-    return (
-        item is not None
-        and walk.seen.tree != item.base_tree
-        and walk.seen.tree not in walk.state.judged_trees
-        and not walk.seen.cosmetic
-    )
+    return recovery.unseen(walk.state, walk.seen.tree, cosmetic=walk.seen.cosmetic)
+
+
+def undecided(state: RunState, seen: Seen) -> Marker | None:
+    """The first thing of the current item that a person has to decide and has not.
+
+    What a person let stand (`code`, an answer, a confirmation) is not asked again while its words
+    are the same; `spec` settles it for the tree that it was said about.
+    """
+    found = list(seen.markers)
+    if seen.deviation:
+        found.insert(0, Marker(PauseReason.SPEC_DEVIATION, seen.deviation))
+    ruled = [b for b in state.blockers if b.resolved_at is not None]
+    for marker in found:
+        here, words = lifecycle.blocker_id(state, marker, seen.tree), lifecycle.shown(marker)
+        stands = {b.detail for b in ruled if b.reason == marker.kind and b.resolved_by != "spec"}
+        if here not in {b.id for b in ruled} and not (words and words in stands):
+            return marker
+    return None
 
 
 def _analyze(walk: Walk) -> Step:
@@ -194,7 +224,7 @@ def _analyze(walk: Walk) -> Step:
         }
         row = evidence(state, "proposal", seen.tree, data, seen.now)
         why = f"The agent proposed one slice of {item.id}"
-        return Record(facts.sliced(state, seen.proposal, row, why), uses_proposal=True)
+        return _sliced(walk, seen.proposal, row, why)
     data = {"reason": seen.proposal_problem or "no RAGE line"}
     row = evidence(state, "default_slice", seen.tree, data, seen.now)
     if state.slice is not None:
@@ -205,8 +235,22 @@ def _analyze(walk: Walk) -> Step:
     # A person's gates leave nothing to ask for once there is something to check.
     if item.reasked or (item.gates != "[]" and _fresh(walk)):
         why = f"Took the whole of {item.id} as its slice: {data['reason']}"
-        return Record(facts.sliced(state, None, row, why))
+        return _sliced(walk, None, row, why)
     return Record(facts.reasked(state, str(data["reason"])), asks=True, waits=True, edge=False)
+
+
+def _sliced(walk: Walk, proposal: Proposal | None, row: Evidence, why: str) -> Step:
+    """The slice, unless it stands for a retired approach that nothing new speaks for (F014)."""
+    state, item, uses = walk.state, walk.state.working, proposal is not None
+    targets = recovery.gates_of(state, proposal.gates if proposal else ())
+    key = recovery.approach_key(item.id, facts.objective_of(state, proposal), targets)
+    approach, newer = recovery.retired(state, key), None
+    if approach is not None:
+        newer = row.id if _fresh(walk) else recovery.newer_evidence(state, approach)
+        if not newer:
+            refused = facts.approach_refused(state, approach)
+            return Record(refused, edge=False, waits=True, uses_proposal=uses)
+    return Record(facts.sliced(state, proposal, row, why, newer), uses_proposal=uses)
 
 
 def _generate(walk: Walk) -> Step:
@@ -218,7 +262,13 @@ def _generate(walk: Walk) -> Step:
             facts.moved(state, Phase.EXECUTE, row, "The agent claims no change is needed")
         )
     if not _fresh(walk):
+        if seen.stuck and not item.replanned:
+            row = evidence(state, "replan", seen.tree, {"stuck": seen.stuck[:300]}, seen.now)
+            why = f"Failed again and again with nothing changed: {seen.stuck}"
+            return Record(facts.replanned(state, row, why[:300]), waits=True)
         return Rest()
+    if reached := limits.breaker(state, seen.size):
+        return _pause(walk, reached.reason, reached.detail)
     scope = json.loads(state.slice.scope) if state.slice else list(facts.WHOLE_SCOPE)
     strays = outside(seen.changes, scope, [g.target for g in state.gates])
     if strays:
@@ -246,7 +296,7 @@ def _from_judgement(walk: Walk, judgement: Judgement) -> Step:
     row = evidence(state, "judgement", judgement.tree, data, seen.now)
     if judgement.verification in (Verification.PASS, Verification.UNVERIFIED):
         if item.verification is not judgement.verification or item.tree != judgement.tree:
-            return Record(facts.judged(state, judgement, row))
+            return Record(facts.judged(state, judgement, row, seen.size))
         passed = judgement.verification is Verification.PASS
         others = [i for i in state.items.values() if i.id != item.id]
         last = passed and all(i.state in (ItemState.DONE, ItemState.SKIPPED) for i in others)
@@ -275,23 +325,25 @@ def _close_turn(walk: Walk) -> Step:
     state, seen, item = walk.state, walk.seen, walk.state.working
     if not walk.counted and seen.turn:
         return Record(count_turn(walk), counts=True, edge=False)
+    if due := limits.alert_due(state):
+        return Record(lifecycle.alerted(state, *due), edge=False)
     allowed = limits.read(state.run)
     if item.attempts > allowed.max_fix_attempts:
         return Fail(f"{item.attempts} attempts did not pass: {state.last_failure or item.reason}")
     if seen.reason == "interrupt":
         return _pause(walk, PauseReason.INTERRUPT, "The turn was interrupted")
-    reached = limits.run_limit(state, seen.now)
-    if reached:
-        reason, detail = reached
+    if reached := limits.run_limit(state):
+        reason, detail = reached.reason, reached.detail
         if reason is PauseReason.PROVIDER_ERRORS and seen.error:
             detail = f"{detail}; the last: {seen.error}"
         return _pause(walk, reason, detail)
     spent = limits.item_limit(state)
     if spent:
-        reason, detail = spent
+        reason, detail = spent.reason, spent.detail
         others = tuple(i for i in state.items.values() if i.id != item.id)
         # With nothing else to do the work is left where it is, for a person to raise the limit.
-        return Fail(detail) if next_item(others) else _pause(walk, reason, detail)
+        final = reason is not PauseReason.CIRCUIT_BREAKER and next_item(others) is not None
+        return Fail(detail) if final else _pause(walk, reason, detail)
     return Rest(ask_again=walk.asked)
 
 
@@ -299,8 +351,14 @@ def count_turn(walk: Walk) -> Event:
     """The event that counts this turn: a no-op is one with neither new evidence nor an edge."""
     error = walk.seen.reason == "error"
     quiet = walk.edges == 0
-    noop = None if (walk.asked or error) and quiet else quiet
-    return lifecycle.turn_counted(walk.state, tokens=walk.seen.tokens, noop=noop, error=error)
+    exempt = walk.asked or error or walk.seen.stale
+    return lifecycle.turn_counted(
+        walk.state,
+        tokens=walk.seen.tokens,
+        noop=None if exempt and quiet else quiet,
+        error=error,
+        elapsed=walk.seen.elapsed,
+    )
 
 
 def _pause(walk: Walk, reason: PauseReason, detail: str) -> Record:
@@ -312,6 +370,8 @@ def _after_item(walk: Walk) -> Step:
     state, seen = walk.state, walk.seen
     if not walk.counted and seen.turn and state.item is not None:
         return Record(count_turn(walk), counts=True, edge=False)
+    if due := limits.alert_due(state):
+        return Record(lifecycle.alerted(state, *due), edge=False)
     allowed = limits.read(state.run)
     item = state.item
     failed = item is not None and item.state is ItemState.FAILED
@@ -325,9 +385,8 @@ def _after_item(walk: Walk) -> Step:
     settled = sum(i.state is not ItemState.PENDING for i in state.items.values())
     if state.run.items_limit is not None and settled >= state.run.items_limit:
         return _pause(walk, PauseReason.LIMIT_ITEMS, f"{settled} items were asked for")
-    reached = limits.run_limit(state, seen.now)
-    if reached:
-        return _pause(walk, *reached)
+    if reached := limits.run_limit(state):
+        return _pause(walk, reached.reason, reached.detail)
     return Begin(chosen)
 
 

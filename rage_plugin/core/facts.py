@@ -8,12 +8,14 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
+from . import recovery
 from .events import Event, Put, Scalar
 from .fold import columns
 from .judgement import Judgement
 from .model import (
+    Approach,
     Evidence,
     Gate,
     Item,
@@ -26,7 +28,7 @@ from .model import (
     Verification,
 )
 from .phases import check_item_edge, check_phase_edge
-from .rows import put_evidence, put_failure, put_item, put_run, short_id, without
+from .rows import put_evidence, put_item, put_run, short_id, without
 
 WHOLE_SCOPE = ("**",)
 NAMES = 50
@@ -47,6 +49,9 @@ def item_from(spec: ItemSpec, run: str, position: int) -> Item:
         depends_on=json.dumps(spec.depends_on),
         unseal=json.dumps(spec.unseal),
         parent=spec.parent,
+        expected_tokens=spec.expected_tokens,
+        expected_files=spec.expected_files,
+        expected_lines=spec.expected_lines,
     )
 
 
@@ -82,16 +87,32 @@ def item_began(
         check_item_edge(ItemState.CLAIMED, ItemState.IN_PROGRESS)
         start["state"] = ItemState.IN_PROGRESS
     puts.append(put_item(run.id, item_id, start))
-    puts.append(put_run(run.id, {"current_item": item_id, "phase": Phase.ANALYZE}))
+    claim: dict[str, Scalar] = {"host": run.host, "session": run.session, "fence": run.fence}
+    puts.append(Put("claims", (run.id, item_id), {**claim, "at": row.at}))
+    change: dict[str, Scalar] = {"current_item": item_id, "phase": Phase.ANALYZE}
+    puts.append(put_run(run.id, {**change, "refused_call": ""}))
     return Event("item_began", review, tuple(puts), (row.id,), {"item": item_id})
 
 
-def sliced(state: RunState, proposal: Proposal | None, row: Evidence, why: str) -> Event:
-    """analyze → generate: one slice with its gates is recorded."""
+def objective_of(state: RunState, proposal: Proposal | None) -> str:
+    """What a slice says it will do: the proposal's words, else the item's title."""
+    return (proposal.objective if proposal else "") or state.working.title
+
+
+def sliced(
+    state: RunState,
+    proposal: Proposal | None,
+    row: Evidence,
+    why: str,
+    readmitted_by: str | None = None,
+) -> Event:
+    """analyze → generate: one slice with its gates is recorded, and the approach it stands for.
+
+    `readmitted_by` is the evidence that opens a retired approach again (F014).
+    """
     run, item = state.run, state.working
     given = tuple(json.loads(item.gates))
-    proposed = proposal.gates if proposal else ()
-    objective = (proposal.objective if proposal else "") or item.title
+    objective = objective_of(state, proposal)
     scope = (proposal.scope if proposal else ()) or WHOLE_SCOPE
     slice_id = short_id(run.id, item.id, "slice", row.id)
     new = Slice(
@@ -107,14 +128,31 @@ def sliced(state: RunState, proposal: Proposal | None, row: Evidence, why: str) 
     if state.slice is not None:
         extra.append(Put("slices", (state.slice.id,), {"superseded": 1}))
     extra.append(Put("slices", (slice_id,), without(columns(new), "id")))
-    targets = [(t, "given") for t in given]
-    targets += [(t, "agent") for t in proposed if t not in given]
-    if not targets:
-        targets = [("", "profile")]
-    for number, (target, origin) in enumerate(targets):
+    targets = recovery.gates_of(state, proposal.gates if proposal else ())
+    key = recovery.approach_key(item.id, objective, targets)
+    extra.append(recovery.tried(state, key, objective, readmitted_by))
+    for number, target in enumerate(targets):
+        origin = "profile" if not target else "given" if target in given else "agent"
         gate = Gate(f"{slice_id}-{number}", run.id, item.id, slice_id, target, origin)
         extra.append(Put("gates", (gate.id,), without(columns(gate), "id")))
     return moved(state, Phase.GENERATE, row, why, extra)
+
+
+def approach_refused(state: RunState, approach: Approach) -> Event:
+    """A retired approach was proposed again and nothing new speaks for it (F014)."""
+    item = state.working
+    why = f"{item.id}: “{approach.objective[:120]}” failed the same way twice and stays retired"
+    return Event("approach_refused", why, data={"retired_by": approach.retired_by})
+
+
+def replanned(state: RunState, row: Evidence, why: str) -> Event:
+    """generate → analyze: the same action failed again and again without new evidence (F013)."""
+    item = state.working
+    puts = [put_item(state.run.id, item.id, {"replanned": item.replanned + 1})]
+    if state.slice is not None:
+        puts.append(Put("slices", (state.slice.id,), {"superseded": 1}))
+    failures, _ = recovery.failed(replace(state, slice=None, gates=()), why, (), row)
+    return moved(state, Phase.ANALYZE, row, why, [*puts, *failures])
 
 
 def reasked(state: RunState, reason: str) -> Event:
@@ -131,8 +169,8 @@ def rescoped(state: RunState, row: Evidence, outside: Sequence[str]) -> Event:
     if state.slice is not None:
         puts.append(Put("slices", (state.slice.id,), {"superseded": 1}))
     message = f"{', '.join(outside[:3])} lies outside the scope: declare it or take it back"
-    puts.append(put_failure(state, message, row.tree, row.at))
-    return moved(state, Phase.ANALYZE, row, message, puts)
+    failures, _ = recovery.failed(replace(state, slice=None, gates=()), message, outside, row)
+    return moved(state, Phase.ANALYZE, row, message, [*puts, *failures])
 
 
 def judgement_data(judgement: Judgement, names: int = NAMES) -> dict[str, object]:
@@ -163,8 +201,13 @@ def check_puts(state: RunState, judgement: Judgement, evidence_id: str, at: floa
 
 
 def attempt_failed(state: RunState, judgement: Judgement, row: Evidence) -> Event:
-    """execute → analyze: a gate did not pass; the attempt is counted."""
+    """execute → analyze: a gate did not pass; the attempt is counted.
+
+    The same error as before retires the approach, and the next attempt needs a slice of its own.
+    """
     item = state.working
+    failing = (*judgement.failing, *judgement.regressions)
+    failures, again = recovery.failed(state, judgement.message, failing, row)
     puts = [
         *check_puts(state, judgement, row.id, row.at),
         put_item(
@@ -175,16 +218,25 @@ def attempt_failed(state: RunState, judgement: Judgement, row: Evidence) -> Even
                 "verification": Verification.FAIL,
                 "tree": judgement.tree,
                 "reason": judgement.message,
+                # A new approach has to be named, so it may be asked for once more.
+                **({"reasked": 0} if again else {}),
             },
         ),
-        put_failure(state, judgement.message, judgement.tree, row.at),
     ]
     puts += [Put("gates", (g.id,), {"verdict": judgement.verdict}) for g in state.gates]
-    return moved(state, Phase.ANALYZE, row, judgement.message, puts)
+    why = judgement.message
+    if again:
+        why = f"{why} (the same error again: this approach is retired)"
+    return moved(state, Phase.ANALYZE, row, why, [*puts, *failures])
 
 
-def judged(state: RunState, judgement: Judgement, row: Evidence) -> Event:
-    """An item passed, or is unverified: the judgement stands before its commit is made."""
+def judged(
+    state: RunState, judgement: Judgement, row: Evidence, size: tuple[int, int] = (0, 0)
+) -> Event:
+    """An item passed, or is unverified: the judgement stands before its commit is made.
+
+    `size` is the change's files and lines: what later items may be expected to come to.
+    """
     item = state.working
     puts = [
         put_evidence(row),
@@ -197,6 +249,8 @@ def judged(state: RunState, judgement: Judgement, row: Evidence) -> Event:
                 "tree": judgement.tree,
                 "origin": judgement.origin or "",
                 "reason": judgement.message,
+                "files": size[0],
+                "lines": size[1],
             },
         ),
     ]
@@ -252,6 +306,22 @@ def committed(state: RunState, commit: str, key: str, row: Evidence, then: Phase
     why = f"{item.id} is {word}" + (f", commit {commit[:12]}" if commit else ", nothing to commit")
     kind = "item_done" if passed else "item_unverified"
     return Event(kind, why, tuple(puts), (*rests_on, row.id), {"from": state.run.phase, "to": then})
+
+
+def adopted(state: RunState, spec: ItemSpec, row: Evidence) -> Event:
+    """A person took the criteria as they stand now for those of the intake (F143)."""
+    item = state.working
+    fresh = item_from(spec, state.run.id, item.position)
+    values: dict[str, Scalar] = {
+        "criteria": fresh.criteria,
+        "criteria_hash": fresh.criteria_hash,
+        "gates": fresh.gates,
+        # The file was changed on a person's word: it is no longer sealed for this item.
+        "unseal": json.dumps([*json.loads(item.unseal), item.source]),
+    }
+    why = f"{item.id} is worked on by its criteria as they stand in {item.source} now"
+    put = put_item(state.run.id, item.id, values)
+    return Event("criteria_adopted", why, (put_evidence(row), put), (row.id,))
 
 
 def item_failed(state: RunState, why: str, ref: str, row: Evidence) -> Event:

@@ -8,9 +8,22 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 
+from .directives import superseded
 from .events import Event, Put, Scalar
 from .fold import columns
-from .model import Evidence, Item, ItemState, PauseReason, Phase, Run, RunState, RunStatus
+from .limits import Reached
+from .markers import Marker
+from .model import (
+    Blocker,
+    Evidence,
+    Item,
+    ItemState,
+    PauseReason,
+    Phase,
+    Run,
+    RunState,
+    RunStatus,
+)
 from .phases import check_item_edge, check_phase_edge
 from .rows import evidence, put_evidence, put_item, put_run, short_id, without
 
@@ -22,8 +35,13 @@ def run_started(run: Run, items: Sequence[Item], why: str) -> Event:
     return Event("run_started", why, tuple(puts), data={"target": run.target})
 
 
-def turn_counted(state: RunState, *, tokens: int, noop: bool | None, error: bool) -> Event:
-    """A turn of the run is over. `noop` None leaves the streak as it is (an error, a re-ask)."""
+def turn_counted(
+    state: RunState, *, tokens: int, noop: bool | None, error: bool, elapsed: float = 0.0
+) -> Event:
+    """A turn of the run is over. `noop` None leaves the streak as it is (an error, a re-ask).
+
+    `elapsed` are the seconds since the last one, on a clock that cannot jump.
+    """
     run, item = state.run, state.working
     streak = run.noop_turns if noop is None else (run.noop_turns + 1 if noop else 0)
     errors = run.provider_errors + 1 if error else 0
@@ -33,6 +51,7 @@ def turn_counted(state: RunState, *, tokens: int, noop: bool | None, error: bool
             {
                 "iteration": run.iteration + 1,
                 "tokens": run.tokens + tokens,
+                "active_seconds": run.active_seconds + max(0.0, elapsed),
                 "noop_turns": streak,
                 "provider_errors": errors,
             },
@@ -46,11 +65,17 @@ def turn_counted(state: RunState, *, tokens: int, noop: bool | None, error: bool
     return Event("turn", f"Turn {run.iteration + 1} ended", puts)
 
 
-def corrected(state: RunState, text: str, at: float) -> Event:
-    """A person's correction: the plan version moves on and the open slice is superseded."""
+def corrected(state: RunState, text: str, at: float, *, instead: bool = False) -> Event:
+    """A person's correction: the plan version moves on and the open slice is superseded.
+
+    Earlier corrections that it contradicts hold no longer; with `instead` none of them does.
+    """
     run = state.run
     version = run.plan_version + 1
     correction = short_id(run.id, "correction", version)
+    row = evidence(state, "correction", "", {"text": text}, at)
+    older = state.corrections
+    gone = [older[n] for n in superseded(text, [c.text for c in older], instead=instead)]
     puts = [
         Put(
             "corrections",
@@ -61,11 +86,12 @@ def corrected(state: RunState, text: str, at: float) -> Event:
                 "plan_version": version,
                 "text": text,
                 "at": at,
+                "evidence": row.id,
             },
         )
     ]
+    puts += [Put("corrections", (c.id,), {"superseded_by": correction}) for c in gone]
     change: dict[str, Scalar] = {"plan_version": version, "noop_turns": 0}
-    row = evidence(state, "correction", "", {"text": text}, at)
     puts.append(put_evidence(row))
     if state.slice is not None:
         puts.append(Put("slices", (state.slice.id,), {"superseded": 1}))
@@ -73,7 +99,9 @@ def corrected(state: RunState, text: str, at: float) -> Event:
         check_phase_edge(run.phase, Phase.ANALYZE, frozenset({"correction"}))
         change["phase"] = Phase.ANALYZE
     puts.append(put_run(run.id, change))
-    return Event("corrected", f"Correction {version}: {text[:200]}", tuple(puts), (row.id,))
+    why = f"Correction {version}: {text[:200]}"
+    data = {"supersedes": [c.text[:200] for c in gone]}
+    return Event("corrected", why, tuple(puts), (row.id,), data)
 
 
 def paused(state: RunState, reason: PauseReason, detail: str, now: float) -> Event:
@@ -106,8 +134,88 @@ def resumed(state: RunState, session: tuple[str, str], holder: str, now: float) 
         "resumed_at": now,
         "noop_turns": 0,
         "provider_errors": 0,
+        "refused_call": "",
     }
-    return Event("resumed", f"Resumed by {session[0]}", (put_run(run.id, values),))
+    puts = [put_run(run.id, values)]
+    item = state.item
+    if item is not None and item.state is ItemState.IN_PROGRESS:
+        # The claim goes over with the run: whoever held it before writes with an old token.
+        claim: dict[str, Scalar] = {"host": session[0], "session": session[1], "at": now}
+        puts.append(Put("claims", (run.id, item.id), {**claim, "fence": run.fence + 1}))
+    return Event("resumed", f"Resumed by {session[0]}", tuple(puts))
+
+
+def blocked(state: RunState, marker: Marker, tree: str, now: float) -> Event:
+    """Something that only a person can decide was found: it is recorded, and the run waits."""
+    item, words = state.working, shown(marker)
+    row = evidence(state, "marker", tree, {"kind": marker.kind, "text": words}, now)
+    values: dict[str, Scalar] = {"run": state.run.id, "item": item.id, "reason": marker.kind}
+    blocker = Put(
+        "blockers", (blocker_id(state, marker, tree),), {**values, "detail": words, "at": now}
+    )
+    event = paused(state, marker.kind, f"{item.id}: {words}" if words else item.id, now)
+    return Event(event.kind, event.why, (put_evidence(row), blocker, *event.puts), (row.id,))
+
+
+def shown(marker: Marker) -> str:
+    """A marker's words with its options: what identifies it once a person has decided it."""
+    return marker.text + (f" - {' | '.join(marker.options)}" if marker.options else "")
+
+
+def blocker_id(state: RunState, marker: Marker, tree: str) -> str:
+    """Identity of a marker in one tree of one item."""
+    return short_id(state.run.id, state.run.current_item, marker.kind, marker.text, tree)
+
+
+def open_blocker(state: RunState) -> Blocker | None:
+    """What the run waits for a person to decide; None where it waits for something else."""
+    waits = [
+        b for b in state.blockers if b.resolved_at is None and b.reason == state.run.pause_reason
+    ]
+    return waits[-1] if waits else None
+
+
+def ruled(state: RunState, blocker: Blocker, word: str, now: float) -> Event:
+    """A person decided what a blocker asked for: `spec`, `code`, `confirmed`, or an answer."""
+    data = {"reason": blocker.reason, "detail": blocker.detail, "word": word}
+    row = evidence(state, "ruling", "", data, now)
+    put = Put("blockers", (blocker.id,), {"resolved_at": now, "resolved_by": word[:2000]})
+    why = f"A person decided {blocker.reason} of {blocker.item}: {word[:200]}"
+    return Event("ruled", why, (put_evidence(row), put), (row.id,))
+
+
+def confirmed(state: RunState, size: tuple[int, int]) -> list[Event]:
+    """A person lets an item go on that came to twice what was expected: expect that from now."""
+    item = state.item
+    if item is None:
+        return []
+    values: dict[str, Scalar] = {}
+    if item.expected_tokens:
+        values["expected_tokens"] = max(item.expected_tokens, item.tokens)
+    for name, now in (("expected_files", size[0]), ("expected_lines", size[1])):
+        if before := getattr(item, name):
+            values[name] = max(before, now)
+    if not values:
+        return []
+    why = f"A person confirmed what {item.id} came to"
+    return [Event("confirmed", why, (put_item(state.run.id, item.id, values),))]
+
+
+def alerted(state: RunState, spent: int, budget: int) -> Event:
+    """The person is told that a budget is nearly spent; once a budget, also across a resume."""
+    why = f"{spent:,} of {budget:,} tokens of the run are spent"
+    return Event("budget_alert", why, (put_run(state.run.id, {"alerted": budget}),))
+
+
+def call_refused(state: RunState, reached: Reached) -> Event:
+    """The next model call would not fit its budget: the turn ends before it (F043, F117)."""
+    put = put_run(state.run.id, {"refused_call": reached.encode()})
+    return Event("budget_reached", reached.detail, (put,), data={"reason": reached.reason})
+
+
+def seen(seen: Mapping[str, object]) -> Event:
+    """What a tick decides from, so that the decision can be made again from the log (F026)."""
+    return Event("tick", "Looked at the workspace", data={"seen": seen})
 
 
 def person(state: RunState, item_id: str, values: Mapping[str, Scalar], row: Evidence) -> Event:
@@ -132,7 +240,6 @@ def _ended(
         "status": status,
         "pause_reason": reason,
         "pause_detail": detail,
-        "active_seconds": run.active_seconds + max(0.0, now - run.resumed_at),
         "resumed_at": now,
     }
     if status is RunStatus.DONE:

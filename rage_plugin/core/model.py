@@ -254,6 +254,8 @@ class Approach:
     """The evidence of the repeated error."""
     readmitted_by: str | None = None
     """The newer evidence that opened it again."""
+    plan_version: int = 0
+    """The plan version in which it was retired: a later correction is newer evidence."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,9 @@
-"""The phase table and the item table: every legal edge, and the evidence an edge must name."""
+"""The tables of phases, items and runs: every legal edge, and the evidence an edge must name."""
 
 from __future__ import annotations
 
 from .errors import IllegalTransition
-from .model import ItemState, Phase
+from .model import ItemState, Phase, RunStatus
 
 _P = Phase
 PHASE_EDGES: dict[tuple[Phase, Phase], frozenset[str]] = {
@@ -31,6 +31,24 @@ ITEM_EDGES: dict[tuple[ItemState, ItemState], str] = {
     (_S.CLAIMED, _S.PENDING): "release",
     (_S.IN_PROGRESS, _S.PENDING): "release",
 }
+
+
+RUN_EDGES: dict[RunStatus, frozenset[RunStatus]] = {
+    RunStatus.ACTIVE: frozenset(RunStatus) - {RunStatus.ACTIVE},
+    RunStatus.PAUSED: frozenset(RunStatus),
+    # Absorbing: whatever arrives later, from whichever process, opens no run again (F142).
+    RunStatus.STOPPED: frozenset(),
+    RunStatus.DONE: frozenset(),
+    RunStatus.FAILED: frozenset(),
+}
+
+
+def check_run_edge(source: RunStatus, to: RunStatus, kind: str) -> None:
+    """Raise `IllegalTransition` unless a run may go there; a pause ends by `resumed` alone."""
+    if to not in RUN_EDGES[source] and to is not source:
+        raise IllegalTransition(f"A run that is {source} does not become {to}")
+    if source is RunStatus.PAUSED and to is RunStatus.ACTIVE and kind != "resumed":
+        raise IllegalTransition(f"A paused run goes on by a person's word, not by {kind}")
 
 
 def check_phase_edge(source: Phase, to: Phase, evidence_kinds: frozenset[str]) -> None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from .config import CheckCommand
-from .events import Event
+from .events import Event, Scalar
 from .judgement import Judgement, JudgeRequest
 from .model import Base, Change, Evidence, Item, ItemSpec, Run, RunState
 
@@ -74,7 +74,15 @@ class Store(Protocol):
 
     def last_run(self, workspace: str) -> Run | None: ...
 
+    def runs(self, workspace: str) -> Sequence[Run]:
+        """Every run of the workspace, newest first."""
+        ...
+
     def evidence(self, run: str, item: str | None = None) -> Sequence[Evidence]: ...
+
+    def rows(self, table: str, run: str) -> Sequence[Mapping[str, Scalar]]:
+        """Rows of one table of state that belong to the run, in the order of writing."""
+        ...
 
     def finished(self, workspace: str) -> Sequence[Item]:
         """Items that any run of the workspace brought to DONE with a commit, newest run first."""

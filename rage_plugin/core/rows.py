@@ -49,23 +49,3 @@ def put_evidence(row: Evidence) -> Put:
     """Insert an evidence row."""
     values = {"run": row.run, "item": row.item, "kind": row.kind}
     return Put("evidence", (row.id,), {**values, "tree": row.tree, "data": row.data, "at": row.at})
-
-
-def put_failure(state: RunState, message: str, tree: str, at: float) -> Put:
-    """Insert a failure of the current item; the newest one is told in the packet."""
-    item = state.working
-    signature = short_id(item.id, message)
-    key = short_id(state.run.id, item.id, "failure", state.run.iteration, tree, message)
-    return Put(
-        "failures",
-        (key,),
-        {
-            "run": state.run.id,
-            "item": item.id,
-            "signature": signature,
-            "message": message,
-            "count": 1,
-            "tree": tree,
-            "at": at,
-        },
-    )

@@ -42,7 +42,7 @@ _REMOVES = re.compile(
 _CONTROL = re.compile(
     r"rage_plugin\.(?:cli|answers|control|commands|store|plugin|active|loop)|rage\.db|"
     r"-m\s*rage_plugin|/rage\s+\w|"
-    r"\brage['\"]?\s*,?\s*['\"]?(?:start|resume|pause|stop|correct|accept|reject|adopt|kill)\b"
+    r"\brage['\"]?\s*,?\s*['\"]?(?:start|resume|adopt|pause|stop|kill|correct|answer|resolve|accept|reject)\b"
 )
 _MODULES = ("rage_plugin", "host_adapters")
 _STARTERS = ("pdb", "cProfile", "profile", "trace", "coverage", "runpy", "timeit")

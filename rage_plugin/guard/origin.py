@@ -12,7 +12,9 @@ import os
 
 MARK = "AGENT_TOOL_CALL"
 """The variable that a host sets for the processes of a tool call (`docs/host-adapter.md`)."""
-CONTROL = frozenset({"start", "resume", "stop", "correct", "accept", "reject", "run"})
+CONTROL = frozenset(
+    "start resume adopt stop kill correct answer resolve accept reject run".split()
+)
 """Verbs that only a person may say. Reading, and pausing, harms nobody."""
 
 

@@ -330,6 +330,7 @@ RECOVERY = (
     ),
     "ALTER TABLE failures ADD COLUMN approach TEXT NOT NULL DEFAULT ''",
     "ALTER TABLE failures ADD COLUMN evidence TEXT NOT NULL DEFAULT ''",
+    "ALTER TABLE approaches ADD COLUMN plan_version INTEGER NOT NULL DEFAULT 0",
     "ALTER TABLE corrections ADD COLUMN evidence TEXT NOT NULL DEFAULT ''",
     "ALTER TABLE observations ADD COLUMN digest TEXT NOT NULL DEFAULT ''",
     # In the order of writing and not of the clock, which may jump.

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 from ..core.errors import IllegalTransition, Refused, StaleWrite
 from ..core.events import GENESIS, Event, Put, Scalar, encode, link
-from ..core.model import ItemState
-from ..core.phases import check_item_edge
+from ..core.model import ItemState, RunStatus
+from ..core.phases import check_item_edge, check_run_edge
 
 STATE_TABLES = (
     "runs",
@@ -96,7 +96,7 @@ def write(
         seq += 1
         # A name that is not UTF-8 stays readable: `\udcff` is its JSON escape as well.
         kind, body = _utf8(event.kind), _utf8(encode(event))
-        digest = link(previous, run, seq, at, kind, body)
+        digest = link(previous, run, seq, at, kind, body, version)
         connection.execute(
             "INSERT INTO events (run, seq, version, at, kind, body, prev, hash)"
             " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
@@ -127,6 +127,10 @@ def _put(connection: sqlite3.Connection, schema: Schema, run: str, put: Put, eve
         _check_state(present, put)
     if put.table == "runs" and "phase" in put.values:
         _check_phase(present, put, event)
+    if put.table == "runs" and "status" in put.values and present is not None:
+        to = str(put.values["status"])
+        if to in RunStatus.__members__.values():  # any other word the database itself refuses
+            check_run_edge(RunStatus(str(present["status"])), RunStatus(to), event.kind)
     values = {column: _storable(value) for column, value in put.values.items()}
     try:
         if present is None:

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rage_plugin.commands import NAMES, VERBS, Command, help_text, is_command, parse
+from rage_plugin.core.config import Amount
 from rage_plugin.core.errors import UsageError
 
 
@@ -15,10 +16,13 @@ from rage_plugin.core.errors import UsageError
     [
         ("/rage start #5", Command("start", target="#5")),
         ("rage start #5", Command("start", target="#5")),
-        ("/rage start epic:5 --budget 300k", Command("start", target="epic:5", budget=300_000)),
+        (
+            "/rage start epic:5 --budget 300k",
+            Command("start", target="epic:5", budget=Amount(300_000)),
+        ),
         (
             "/rage start backlog --max-iterations=7 --items 2 --snapshot",
-            Command("start", target="backlog", max_iterations=7, items=2, snapshot=True),
+            Command("start", target="backlog", max_iterations=Amount(7), items=2, snapshot=True),
         ),
         ("/rage start backlog/ä b.md", Command("start", target="backlog/ä b.md")),
         ('/rage start "backlog/ä b.md"', Command("start", target="backlog/ä b.md")),
@@ -28,6 +32,26 @@ from rage_plugin.core.errors import UsageError
         ("/rage reject 5 --why=slow", Command("reject", target="5", text="slow")),
         ("/rage", Command("help")),
         ("/rage status", Command("status")),
+        ("/rage resume --budget +50k", Command("resume", budget=Amount(50_000, more=True))),
+        ("/rage resume --budget none", Command("resume", budget=Amount(None))),
+        ("/rage resume --time=+1.5h", Command("resume", time=Amount(5_400.0, more=True))),
+        ("/rage resume --confirm", Command("resume", confirm=True)),
+        ("/rage adopt 3fa9c01b", Command("adopt", target="3fa9c01b")),
+        ("/rage kill", Command("kill")),
+        ("/rage answer 8080, please", Command("answer", text="8080, please")),
+        ("/rage resolve spec", Command("resolve", target="spec")),
+        ("/rage correct --instead use v2", Command("correct", text="use v2", instead=True)),
+        ("/rage correct the --instead flag", Command("correct", text="the --instead flag")),
+        ("/rage why", Command("why")),
+        ("/rage why 3fa9 --last 3", Command("why", target="3fa9", last=3)),
+        ("rage why 3fa9", Command("why", target="3fa9")),
+        ("/rage audit verify", Command("audit")),
+        (
+            f"rage audit verify 3fa9 --head {'a' * 64}",
+            Command("audit", target="3fa9", head="a" * 64),
+        ),
+        ("/rage replay", Command("replay")),
+        ("/rage handoff", Command("handoff")),
     ],
 )
 def test_commands(line: str, expected: Command) -> None:
@@ -46,6 +70,8 @@ def test_commands(line: str, expected: Command) -> None:
         "rage is a strong word",
         "rage against the machine",
         "rage report looks wrong to me",
+        "rage why is this so slow",
+        "rage audit the whole thing",
         "ragestart",
         "/ragestart #5",
         "",
@@ -73,6 +99,23 @@ def test_ordinary_sentences_are_no_commands(line: str) -> None:
         ("/rage reject 5", "--why"),
         ("/rage correct", "Say what"),
         ("/rage status now", "takes no"),
+        ("/rage resume --budget 0", "for no limit write none"),
+        ("/rage resume --budget +0", "whole number"),
+        ("/rage resume --budget +", "whole number"),
+        ("/rage resume --budget ++5", "whole number"),
+        ("/rage resume --time 5", "a duration such as 90m"),
+        ("/rage resume --time -5m", "a duration such as 90m"),
+        ("/rage resume --time 0h", "a duration such as 90m"),
+        ("/rage resume --items 0", "does not know"),
+        ("/rage resolve maybe", "spec or code"),
+        ("/rage resolve", "needs spec or code"),
+        ("/rage adopt", "needs a run"),
+        ("/rage answer", "Say the answer"),
+        ("/rage correct --instead", "Say what"),
+        ("/rage audit", "one thing: verify"),
+        ("/rage audit verify a b", "one thing: verify"),
+        ("/rage audit verify --head xyz", "hexadecimal"),
+        ("/rage why a b", "takes no"),
     ],
 )
 def test_a_wrong_command_names_the_next_one_to_type(line: str, hint: str) -> None:

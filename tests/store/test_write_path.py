@@ -130,12 +130,41 @@ def test_one_active_run_a_workspace(store: RunStore) -> None:
     assert store.active_run("/w") is None
     assert store.append("r2", 0, [started("r2")], 6.0) == 1
     again = Event("resumed", "Back", (Put("runs", ("r1",), {"status": "active"}),))
-    with pytest.raises(Refused, match="Run r2"):
+    with pytest.raises(IllegalTransition, match="stopped does not become active"):
         store.append("r1", 3, [again], 7.0)
     active, last = store.active_run("/w"), store.last_run("/w")
     assert active is not None
     assert last is not None
     assert (active.id, last.id) == ("r2", "r2")
+
+
+@pytest.mark.parametrize("end", ["stopped", "done", "failed"])
+@pytest.mark.parametrize("later", ["active", "paused", "stopped", "done", "failed"])
+def test_the_end_of_a_run_is_absorbing(store: RunStore, end: str, later: str) -> None:
+    """F142: no later event, whatever it calls itself, opens a run again."""
+    store.append("r1", 0, [started()], 1.0)
+    over = Event(f"run_{end}", "Over", (Put("runs", ("r1",), {"status": end}),))
+    store.append("r1", 1, [over], 2.0)
+    event = Event("resumed", "Back", (Put("runs", ("r1",), {"status": later}),))
+    if later == end:
+        store.append("r1", 2, [event], 3.0)
+    else:
+        with pytest.raises(IllegalTransition):
+            store.append("r1", 2, [event], 3.0)
+    run = store.run("r1")
+    assert run is not None
+    assert run.status == end
+
+
+def test_a_pause_ends_by_a_resume_alone(store: RunStore) -> None:
+    """F142: a late tick's event does not make a paused run active."""
+    store.append("r1", 0, [started()], 1.0)
+    pause = Event("run_paused", "Lunch", (Put("runs", ("r1",), {"status": "paused"}),))
+    store.append("r1", 1, [pause], 2.0)
+    active = (Put("runs", ("r1",), {"status": "active"}),)
+    with pytest.raises(IllegalTransition, match="by a person's word"):
+        store.append("r1", 2, [Event("turn", "Late", active)], 3.0)
+    store.append("r1", 2, [Event("resumed", "Back", active)], 4.0)
 
 
 @pytest.mark.parametrize(
