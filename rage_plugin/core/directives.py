@@ -16,21 +16,21 @@ _NAME = re.compile(r"[\d./\\#@~:+_]|\w-\w")
 
 # What a sentence is not about: function words as they are, in any form verbs that go with anything.
 _FUNCTION_WORDS = """
-    a about actually after again ahead all alone already also always am an and any anything anyway
-    are as at back be because been before but by can cannot could couldn did do does doesn don done
-    dont everything everywhere first for from further had has have he her here him his how i if in
-    instead into is isn it its just later let like longer may me might mind moment must mustn my
-    never next no nor not nothing now of off ok okay old on once one only onto or other our out over
-    own per please rather right shall she should shouldn so some still such than that the their them
-    then there these they thing this those through to today together tomorrow too under until up us
-    used using very via was we well were what when where whether which while who why will
-    with within without won would yes yet you your
+    a about actually after again ahead all alone already also always am an and any anything
+    anyway are as at back be because been before but by can cannot could couldn did do does
+    doesn don done dont everything everywhere first for from further had has have he her here
+    him his how i if in instead into is isn it its just later let like longer may me might mind
+    moment must mustn my never next no nor not nothing now of off ok okay old on once one only
+    onto or other our out over own per please rather right shall she should shouldn so some stay
+    still such than that the their them then there these they thing this those through to today
+    together tomorrow too under until up us used using very via was we well were what when where
+    whether which while who why will with within without won would yes yet you your
     """
 _COMMON_VERBS = """
-    add allow apply avoid begin bother change check continue create defer delete do edit feel file
-    fine finish forget free get give go hesitate hold ignore include keep leave look make modify
-    move need open postpone proceed put read remove replace resume run say scrap scratch see set
-    skip start stop take tell touch try update use wait want work write
+    add allow apply avoid begin bother change check continue create defer delete do edit feel
+    file fine finish forget free get give go hesitate hold ignore include keep leave look make
+    modify move need open postpone proceed put read remove replace resume run say scrap scratch
+    see set skip start stop take tell touch try update use wait want work write
     """
 _NEGATION = r"(?:do not|don't|dont|does not|doesn't|not|never|stop|no longer|no need to)"
 _HOLDING = r"(?:wait|hold|skip|avoid|leav|keep|postpon|defer|forget|hesitat)"
@@ -41,7 +41,7 @@ _LIFTED = re.compile(
 )
 _HOLDS = re.compile(
     r"\b(?:not|\w+n't|dont|no|never|none|nothing|cannot|stop|avoid|without|refrain|forbidden"
-    r"|wait|hold|holding|skip|leave|keep|postpone|defer)\b"
+    r"|wait|hold|holding|skip|leave|keep|postpone|defer|ignore|stay (?:off|away|out))\b"
 )
 _WAITS = re.compile(
     r"\b(?:yet|until|till|wait|hold|later|postpone|defer|for now|for the moment|at the moment"

@@ -33,14 +33,15 @@ class Marker:
     """The answers that a question offers."""
 
 
-_CARRIAGE = re.compile(r"\r\n?")
-_LINE_END = re.compile(r"[\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
+_MARKDOWN_LINE_END = re.compile(r"(\r\n?|\n)")
+_LINE_END = re.compile(r"\r\n?|[\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
 # Never `ESC [ C`, which would hide the marker from whoever sees no escapes.
 _ESCAPES = re.compile(r"(?:\x1b\[|\x9b)(?:[0-9;:?]++[A-Za-z]|[mKJH])")
 _PLAIN = re.compile(r"[\n -~]*+")
 _FENCE = re.compile(r" {0,3}(`{3,}+(?=[^`]*$)|~{3,}+)")
 
-# Emphasis may stand inside the brackets. A dash needs a blank: `[critical-path]` is none.
+# Emphasis may stand inside the brackets. A dash needs a blank: `[critical-path]` is none. Two words
+# need no mark before what they say, the one word does: `[critical path]` is none.
 _GAP = r"[\s_*`]*+"
 _HEAD = re.compile(
     rf"""\[{_GAP}
@@ -48,7 +49,8 @@ _HEAD = re.compile(
       | (?P<SPEC_DEVIATION> SPEC [\s_*-]*+ DEVIATIONS? )
       | (?P<CRITICAL_ISSUE> CRITICAL (?: [\s_*-]*+ ISSUES? )? ) )
     (?: (?P<bare> {_GAP} [!?.]*+ \\? \] )
-      | {_GAP} (?: [:\u2013\u2014] | -(?=\s) | (?<=\s)- ) )""",
+      | {_GAP} (?: [:\u2013\u2014] | -(?=\s) | (?<=\s)- )
+      | (?<!L) \s++ (?=\w) )""",
     re.VERBOSE | re.IGNORECASE,
 )
 _BALANCED = re.compile(r"(?:[^\[\]]++|\[[^\[\]]*+\])*+\]")
@@ -78,7 +80,7 @@ class _Fold(dict[int, int | str | None]):
         elif category == "Cf" or point in _NOTHING:
             fate = None
         elif category == "Cc":
-            fate = {"\n": "\n", "\t": " "}.get(char)
+            fate = point if char.isspace() else None
         elif len(plain) == 1 and plain.isascii() and (plain.isalpha() or plain in "[]:-_|?! "):
             fate = plain
         elif point in (0x3010, 0x3014):
@@ -110,7 +112,6 @@ def scan(text: str, *, code_fences: bool = True) -> tuple[Marker, ...]:
     """
     if len(text) > READ:
         text = f"{text[: READ // 2]}\n\n{text[-READ // 2 :]}"
-    text = _CARRIAGE.sub("\n", text)
     if not code_fences:
         text = _unfenced(text)
     return tuple(dict.fromkeys(_markers(_folded(text))))
@@ -127,21 +128,24 @@ def _unfenced(text: str) -> str:
 
     Looks at the text as Markdown does, before anything is folded, so that nothing becomes a fence.
     """
-    lines, fence = [], ""
-    for line in text.split("\n"):
+    lines, fence = _MARKDOWN_LINE_END.split(text), ""
+    for n in range(0, len(lines), 2):  # between them stand the line ends
+        line = lines[n]
         opened = None if fence else _FENCE.match(line)
-        lines.append("" if fence or opened else line)
+        if fence or opened:
+            lines[n] = ""
         if opened:
             fence = opened[1]
         elif fence and line.strip().startswith(fence) and not line.strip().strip(fence[0]):
             fence = ""
-    return "\n".join(lines)
+    return "".join(lines)
 
 
 def _folded(text: str) -> str:
     if _PLAIN.fullmatch(text):
         return text
-    return _LINE_END.sub("\n", _ESCAPES.sub("", text)).translate(_FOLD)
+    # What stands invisible between the two characters of a line end makes no second one.
+    return _LINE_END.sub("\n", _ESCAPES.sub("", text).translate(_FOLD))
 
 
 def _markers(text: str) -> Iterator[Marker]:

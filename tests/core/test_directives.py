@@ -31,6 +31,8 @@ CONFLICTING = [
     ("leave src/auth.py alone", "fix the bug in src/auth.py"),
     ("do not change `parse_line`", "rename parse_line to read_line"),
     ("stop logging", "log at debug level"),
+    ("stay off the payment module until Monday", "the payment module may be changed"),
+    ("ignore the flaky test", "fix the flaky test"),
     # wanted, then held back
     ("use tabs", "don't use tabs"),
     ("add caching", "no caching please"),
