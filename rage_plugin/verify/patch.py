@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from rage_plugin.core.errors import RageError
 
-ADDED_LIMIT = 32 * 1024 * 1024
-"""Bytes of added text that are looked through."""
+ADDED_LIMIT = 15 * 1024 * 1024
+"""Bytes of added text that are handed on; below what `core/markers.py` reads of one text."""
 BETWEEN = b"\f\n"
 """Stands between two places of a patch, so that nothing is read across them."""
 

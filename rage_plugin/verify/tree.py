@@ -93,7 +93,7 @@ class Trees:
         return tuple(sorted(found, key=lambda change: change.path))
 
     def added(self, a: str, b: str) -> str:
-        """The lines that tree `b` adds to tree `a`, text files only; `RageError` above 32 MB.
+        """The lines that tree `b` adds to tree `a`, text files only; `RageError` above 15 MB.
 
         Places that do not touch are apart by a line with a form feed.
         """

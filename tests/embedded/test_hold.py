@@ -178,8 +178,8 @@ os.environ["OPENAI_BASE_URL"] = sys.argv[1]
 told = []
 for texts in json.loads(sys.argv[2]):
     model, conversation = ProviderModel("tiny-local"), Conversation()
-    for text in texts:
-        conversation.user(text)
+    for text, times in texts:
+        conversation.user(text * times)
         worst = model.worst_case(conversation.messages, SCHEMAS)
         request = conversation.request("packet " * 190)
         reply = model.complete(request, SCHEMAS, lambda piece: None)
@@ -191,10 +191,13 @@ print(json.dumps(told))
 
 def test_a_provider_model_reserves_what_it_was_charged_and_what_came_since():
     """F043: above the real tokens of the request, and of a provider that counts its own way."""
-    prose = "The parser drops the last line when it does not end with a newline.\n" * 60
-    code = "def größe(werte: list[int]) -> int:\n        return sum(werte) // len(werte)\n" * 60
-    other = "解析器在最后一行没有换行符时会丢失它。" * 60
-    chats = [["hi", prose, code, other, "thanks"], ["hi", "more", "and more"]]
+    prose = "The parser drops the last line when it does not end with a newline.\n"
+    code = "def größe(werte: list[int]) -> int:\n        return sum(werte) // len(werte)\n"
+    other = "解析器在最后一行没有换行符时会丢失它。"
+    chats = [
+        [("hi", 1), (prose, 60), (code, 60), (other, 60), ("thanks", 1)],
+        [("hi", 1), ("more", 1), ("and more", 1)],
+    ]
     # The second chat's provider counts five times as much as the request holds.
     replies = [{"text": "Yes.", "usage": {"input": 1, "output": 1}}] * 5
     replies += [{"text": "Yes.", "usage": {"input": n, "output": 1}} for n in (9000, 9100, 9200)]

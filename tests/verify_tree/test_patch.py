@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rage_plugin.core.errors import RageError
-from rage_plugin.verify.patch import added_text
+from rage_plugin.core.markers import READ
+from rage_plugin.verify.patch import ADDED_LIMIT, added_text
 from rage_plugin.verify.tree import Trees
 
 from .repositories import git, make, write
@@ -127,12 +128,13 @@ def test_too_much_text_is_refused_and_never_cut(root: Path, trees: Trees) -> Non
     """A marker could stand in what is cut off, so there is no half answer."""
     base = trees.snapshot()
     line = b"0123456789abcde\n"
-    (root / "data").write_bytes(line * (2 * 2**20) + MARKER.encode())
-    with pytest.raises(RageError, match="adds more than 32 MB of text") as caught:
+    (root / "data").write_bytes(line * 2**20 + MARKER.encode())
+    with pytest.raises(RageError, match="adds more than 15 MB of text") as caught:
         added(trees, base)
     assert caught.value.kept and ".gitignore" in caught.value.next
-    (root / "data").write_bytes(line * 2**20 + MARKER.encode())
+    (root / "data").write_bytes(line * (7 * 2**17) + MARKER.encode())
     assert added(trees, base).endswith(f"{MARKER}\n")
+    assert ADDED_LIMIT < READ, "what is handed on is read whole"
 
 
 LINES = st.lists(st.sampled_from([b"", b"a", b"+", b"-", b"@@ -1 +1 @@", b"\\ No", b"\xff", b"\f"]))
