@@ -46,6 +46,7 @@ CLAIM = 'RAGE {"no_change": "it works already"}'
 WORDS = ["keep the signature", "write docs in German", "prefer pathlib", "name it twice"]
 PLACES = ["judge", "commit:before", "commit:after", "restore:after", "keep:before",
           "write:before", "write:after"]  # fmt: skip
+ACTS = ["nothing", "green", "green", "red", "red", "same", "unverified", "blocked", "undo", "stray"]
 ENDS = {"pause": "USER", "stop": ""}
 
 
@@ -79,9 +80,11 @@ class Machine(RuleBasedStateMachine):
         self.accepted: set[tuple[str, str]] = set()
         self.looks = 0
 
-    @initialize()
-    def open(self) -> None:
+    @initialize(begins=st.booleans())
+    def open(self, begins: bool) -> None:
         self.observer = self.table.open("").store
+        if begins:
+            self.start("a", "#9", snapshot=False)
 
     def teardown(self) -> None:
         for run in self.last:
@@ -131,7 +134,7 @@ class Machine(RuleBasedStateMachine):
         self.looks += 1
         self.world.dies_at = ""
         self.world.meanwhile.clear()
-        assert self.world.faults == []
+        assert not self.world.faults, self.world.faults[0]
         runs = self.observer.runs(REPOSITORY)
         assert sum(r.status in ("active", "paused") for r in runs) <= 1
         for row in runs:
@@ -241,6 +244,7 @@ class Machine(RuleBasedStateMachine):
     ) -> None:
         """Check what a turn's end (`turn` is its reason) or a resume came to, and write it down."""
         paper, world = self._paper(), self.world
+        assert not world.faults, world.faults[0]
         state, kinds = self.now(), [kind for kind, _ in self.news(paper.id)]
         checked, current = world.judged[judged:], before.run.current_item or ""
         upset = killed or bool(word)
@@ -303,9 +307,9 @@ class Machine(RuleBasedStateMachine):
                     raise AssertionError(f"{key}: {edge}")
         if not upset and state.run.pause_reason not in ("COMMIT_FAILED", "WORKSPACE_MOVED"):
             if quality == "green":
-                assert new[current] == "done"
+                assert new[current] == "done", (state.run, state.items[current])
             if quality == "unverified":
-                assert new[current] == "unverified"
+                assert new[current] == "unverified", (state.run, state.items[current])
             if quality == "blocked":
                 assert state.run.pause_reason == "CHECK_COULD_NOT_RUN"
         paper.items = new
@@ -377,6 +381,9 @@ class Machine(RuleBasedStateMachine):
         goal=st.sampled_from(["#9", "#9", "#4"]),
         snapshot=st.booleans(),
     )
+    def starts(self, who: str, goal: str, snapshot: bool) -> None:
+        self.start(who, goal, snapshot)
+
     def start(self, who: str, goal: str, snapshot: bool) -> None:
         before, paper = self.before(), self.paper
         text = f"/rage start {goal}" + (" --snapshot" if snapshot else "")
@@ -438,8 +445,14 @@ class Machine(RuleBasedStateMachine):
     @rule(
         who=st.sampled_from("abc"),
         more=st.sampled_from(["", "", "--budget +3k", "--max-iterations +6", "--time +9h",
-                              "--confirm"]),
+                              "--confirm", "adopt", "adopt other"]),
     )  # fmt: skip
+    def takes(self, who: str, more: str) -> None:
+        if more.startswith("adopt"):
+            self.adopt(who, more == "adopt")
+        else:
+            self.resume(who, more)
+
     def resume(self, who: str, more: str) -> None:
         before, paper = self.before(), self.paper
         text = f"/rage resume {more}".strip()
@@ -511,7 +524,6 @@ class Machine(RuleBasedStateMachine):
         room = more.startswith(("--budget", "--time"))
         return reached or (bool(run.refused_call) and not room)
 
-    @rule(who=st.sampled_from("abc"), right=st.booleans())
     def adopt(self, who: str, right: bool) -> None:
         before, paper = self.before(), self.paper
         name = paper.id if paper is not None and right else "00000000"
@@ -529,7 +541,7 @@ class Machine(RuleBasedStateMachine):
             self.ticked(self.now_before(before), judged)
         self.check()
 
-    @rule(who=st.sampled_from("abc"), verb=st.sampled_from(["pause", "pause", "pause", "stop"]))
+    @rule(who=st.sampled_from("abc"), verb=st.sampled_from(["pause"] * 5 + ["stop"]))
     def word(self, who: str, verb: str) -> None:
         self.say(who, verb)
         self.check()
@@ -593,7 +605,10 @@ class Machine(RuleBasedStateMachine):
     @precondition(lambda self: self.paper is not None)
     @rule(who=st.sampled_from("abc"), item=st.sampled_from("1234"), yes=st.booleans(),
           dies=st.sampled_from(["", "", "", "revert:after", "write:before"]))  # fmt: skip
-    def decide(self, who: str, item: str, yes: bool, dies: str) -> None:
+    def decides(self, who: str, item: str, yes: bool, dies: str) -> None:
+        self.decide(who, item, yes, dies)
+
+    def decide(self, who: str, item: str, yes: bool, dies: str = "") -> None:
         """`accept` and `reject`, also of a run that is over."""
         before, paper = self.before(), self._paper()
         self.world.dies_at = dies
@@ -637,14 +652,22 @@ class Machine(RuleBasedStateMachine):
     def reopened(self, who: str) -> None:
         self.chats[who] = Process(self.table, session(*CHATS[who]))
 
-    @rule(who=st.sampled_from("abc"))
+    @precondition(lambda self: self.held)
+    @rule(who=st.sampled_from("aabc"), what=st.sampled_from(["kill", "begin", "both", "end"]))
+    def processes(self, who: str, what: str) -> None:
+        if what in ("kill", "both"):
+            self.kill(who)
+        if what in ("begin", "both"):
+            self.begins(who)
+        if what == "end":
+            self.ends(who)
+
     def kill(self, who: str) -> None:
         """F007: `kill -9`, and the host is started anew with the same chat."""
         self.chats[who].kill()
         self.reopened(who)
         self.check()
 
-    @rule(who=st.sampled_from("abc"))
     def begins(self, who: str) -> None:
         """The chat is opened again: its own run goes on in it after a crash, nobody else's."""
         before, paper, process = self.before(), self.paper, self.chats[who]
@@ -676,7 +699,6 @@ class Machine(RuleBasedStateMachine):
         other.kill()
         self.check()
 
-    @rule(who=st.sampled_from("abc"))
     def ends(self, who: str) -> None:
         before, mine = self.before(), self.mine(who)
         self.chats[who].ends()
@@ -686,35 +708,35 @@ class Machine(RuleBasedStateMachine):
             assert self.now() == before
         self.check()
 
-    @rule(days=st.sampled_from([-1, 1, -400]), hours=st.sampled_from([0, 0, 0, 3]))
-    def clock(self, days: int, hours: int) -> None:
-        """Wall time jumps; time that really passes is another clock's."""
-        self.world.wall += 86_400.0 * days
-        self.world.passed += 3_600.0 * hours
-        self.check()
-
-    @rule(what=st.sampled_from(["tidy", "branch", "stray"]))
-    def person_edits(self, what: str) -> None:
-        if what == "tidy":
-            self.world.tidy()
-            self.world.branch = "rage/work"
-        elif what == "branch":
-            self.world.branch = "elsewhere"
-        else:
-            self.world.files["notes.txt"] = f"note {self.looks}"
-        self.check()
-
     @precondition(lambda self: self.held)
-    @rule(item=st.sampled_from("124"))
-    def criteria(self, item: str) -> None:
-        """Somebody rewrites what an item demands, in the work tree."""
-        self.world.files[source_of(item)] = f"v{self.looks}"
+    @rule(what=st.sampled_from(["tidy", "branch", "note", "hours", "criteria", "day", "-day"]),
+          item=st.sampled_from("124"))  # fmt: skip
+    def outside(self, what: str, item: str) -> None:
+        """What a person and the time do to the workspace; wall time jumps either way."""
+        world = self.world
+        match what:
+            case "tidy":
+                world.tidy()
+                world.branch = "rage/work"
+            case "branch":
+                world.branch = "elsewhere"
+            case "note":
+                world.files["notes.txt"] = f"note {self.looks}"
+            case "criteria":
+                world.files[source_of(item)] = f"v{self.looks}"
+            case "hours":
+                world.passed += 3 * 3_600.0
+            case _:
+                world.wall += 400 * 86_400.0 if what == "day" else -86_400.0
         self.check()
 
     @precondition(lambda self: self.held)
     @rule(who=st.sampled_from("abc"), verb=st.sampled_from(
         ["resolve spec", "resolve code", "answer yes"]))  # fmt: skip
     def rule_on(self, who: str, verb: str) -> None:
+        self.ruling(who, verb)
+
+    def ruling(self, who: str, verb: str) -> None:
         """F143: only a person's word lets other criteria stand for those of the start."""
         before, paper, judged = self.now(), self._paper(), len(self.world.judged)
         current = before.run.current_item or ""
@@ -739,8 +761,7 @@ class Machine(RuleBasedStateMachine):
     @precondition(lambda self: self.held)
     @rule(
         other=st.sampled_from([False] * 7 + [True]),
-        act=st.sampled_from(["nothing", "green", "green", "red", "red", "same", "unverified",
-                             "blocked", "undo", "stray"]),
+        act=st.sampled_from(ACTS),
         text=st.sampled_from([LINE, LINE, "Done, all tests pass.", "", 'RAGE {"slice": 5}', CLAIM]),
         reason=st.sampled_from(["done"] * 6 + ["error", "error", "interrupt", "limit"]),
         tokens=st.sampled_from([0, 50, 400, 1_500]),
@@ -749,6 +770,54 @@ class Machine(RuleBasedStateMachine):
         place=st.sampled_from(["before", "before", "judge", "commit:before", "commit:after"]),
         dies=st.sampled_from([""] * 8 + PLACES),
     )  # fmt: skip
+    def any_turn(self, **how: Any) -> None:
+        """One turn of a chat's agent: mostly of the one that drives."""
+        self.turn(**how)
+
+    @precondition(lambda self: self.paper is not None and self.paper.status == "active")
+    @rule(acts=st.lists(st.sampled_from(ACTS), min_size=1, max_size=5),
+          text=st.sampled_from([LINE, "Done."]), tokens=st.sampled_from([50, 400]))  # fmt: skip
+    def plain_turns(self, acts: list[str], text: str, tokens: int) -> None:
+        """A while in which nothing comes in between."""
+        for act in acts:
+            if self._paper().status == "active":
+                self.turn(False, act, text, "done", tokens)
+
+    @precondition(lambda self: self.paper is not None and self.paper.status == "active")
+    @rule(act=st.sampled_from(["green", "red", "unverified"]), dies=st.sampled_from(PLACES))
+    def last_turn(self, act: str, dies: str) -> None:
+        """The process is killed at an effect, or around a commit of the database."""
+        self.turn(False, act, LINE, "done", 50, dies=dies)
+
+    @precondition(lambda self: self.paper is not None and self.paper.status == "active")
+    @rule(
+        act=st.sampled_from(["green", "red", "unverified"]),
+        word=st.sampled_from(["pause", "stop", "correct", "correct"]),
+        place=st.sampled_from(["before", "judge", "commit:before", "commit:after"]),
+    )
+    def crossed_turn(self, act: str, word: str, place: str) -> None:
+        """A person's word comes in while the turn, its checks or its commit are under way."""
+        self.turn(False, act, LINE, "done", 50, word=word, place=place)
+
+    @precondition(lambda self: self.paper is not None and self.paper.status == "paused")
+    @rule(who=st.sampled_from("aab"), yes=st.booleans())
+    def on(self, who: str, yes: bool) -> None:
+        """A person lets a run go on that waits, with whatever it needs."""
+        paper = self._paper()
+        self.world.branch = "rage/work"
+        reasons = {"LIMIT_TOKENS": "--budget +3k", "LIMIT_ITERATIONS": "--max-iterations +6",
+                   "LIMIT_TIME": "--time +9h", "CIRCUIT_BREAKER": "--confirm"}  # fmt: skip
+        if paper.reason == "SPEC_DEVIATION":
+            self.ruling(who, "resolve code" if yes else "resolve spec")
+            return
+        waiting = [k for k, state in paper.items.items() if state == "unverified"]
+        if paper.reason == "UNVERIFIED" and waiting:
+            self.decide(who, waiting[0], yes)
+            return
+        more = reasons.get(paper.reason, "")
+        self._resumed(who, f"/rage resume {more}".strip(), more)
+        self.check()
+
     def turn(
         self,
         other: bool,
@@ -756,12 +825,11 @@ class Machine(RuleBasedStateMachine):
         text: str,
         reason: Any,
         tokens: int,
-        tool: str,
-        word: str,
-        place: str,
-        dies: str,
+        tool: str = "",
+        word: str = "",
+        place: str = "",
+        dies: str = "",
     ) -> None:
-        """One turn of a chat's agent: mostly of the one that drives."""
         paper, world = self._paper(), self.world
         driver = next((k for k, p in self.chats.items() if p.holder == paper.driver), "a")
         who = next(k for k in "abc" if k != driver) if other else driver
@@ -770,7 +838,10 @@ class Machine(RuleBasedStateMachine):
         told = process.asks(tokens)
         if not mine:
             assert told is None
-            assert process.tool({"path": "x"}, ToolOutcome("ok")) is None or not process.bound
+            process.tool({"path": "x"}, ToolOutcome("ok"))
+            assert not isinstance(process.rests(Turn(text, reason)), Continue)
+            assert not process.bound
+            assert process.tool({"path": "x"}, ToolOutcome("ok")) is None
             assert process.rests(Turn(text, reason)) is None
             assert self.now() == before
             self.check()
