@@ -216,7 +216,9 @@ def _observe(parts: Parts, state: RunState, ended: Ended | None) -> Seen:
     parsed = proposal.parse(turn.text)
     found = scan(turn.text, code_fences=fences)
     if seen.changes and item is not None and seen.tree not in state.judged_trees:
-        found += scan(verifier.added(item.base_tree, seen.tree), code_fences=fences)
+        # Hunk by hunk: a fence that one opens hides nothing of another.
+        for hunk in verifier.added(item.base_tree, seen.tree).split("\f\n"):
+            found += scan(hunk, code_fences=fences)
     return replace(
         seen,
         proposal=parsed.proposal,
