@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pluggy
 
-from . import bootstrap, briefing, commands, control, kill, loop, report, resume, wish
+from . import bootstrap, briefing, commands, control, holder, kill, loop, report, resume, wish
 from .answers import answer, owned
 from .core import limits, recovery
 from .core.errors import RageError, UsageError
@@ -113,25 +113,25 @@ class ActiveHooks:
 
     def _switch(self, session: Session, room: bootstrap.Workspace, state: RunState) -> None:
         """Register or unregister the other hooks as the run now stands."""
-        key = (session.host, session.id)
-        if state.run.status is not RunStatus.ACTIVE:
-            self._release(state.run.id)
-        elif (state.run.host, state.run.session) == key:
+        run, key = state.run, (session.host, session.id)
+        known = self.bound.get(key)
+        if run.status is not RunStatus.ACTIVE:
+            self._release(run.id)
+        elif known and (known.run, known.lease) == (run.id, loop.Lease.of(run)):
+            # It drives on: a turn under way keeps its beginning and the plan that it began under.
+            if not known.working:
+                known.plan = run.plan_version
+        elif (run.host, run.session, run.holder) == (*key, holder.holder()):
             self._idle(session, room)
-            room.accounting.begin(state.run.id)
-            self._flag(raise_flag, state.run.id)
+            room.accounting.begin(run.id)
+            self._flag(raise_flag, run.id)
             with self._lock:
-                self.bound[key] = Bound(
-                    state.run.id,
-                    room,
-                    session,
-                    loop.Lease.of(state.run),
-                    room.parts.clock.monotonic(),
-                    state.run.plan_version,
-                )
+                since = room.parts.clock.monotonic()
+                lease = loop.Lease.of(run)
+                self.bound[key] = Bound(run.id, room, session, lease, since, run.plan_version)
                 if not self._manager.is_registered(self):
                     self._manager.register(self)
-            kill.driving(room.state, state.run.id, session.one_run)
+            kill.driving(room.state, run.id, session.one_run)
 
     def _release(self, run: str) -> None:
         """A run rests: its hooks are gone and the calls of its chat are idle ones again."""
@@ -221,7 +221,8 @@ class ActiveHooks:
             state = self._state(bound)
             if state is None:
                 return None
-            bound.working = True
+            if not bound.working:  # what is asked of the model from here on is the plan of now
+                bound.working, bound.plan = True, state.run.plan_version
             if (held := self._budget(bound, state, request.tokens)) is not None:
                 return held
             if request.purpose != "main" or request.depth > 0:

@@ -296,9 +296,11 @@ def committed(state: RunState, commit: str, key: str, row: Evidence, then: Phase
         change |= {"state": ItemState.DONE, "next": ""}
     else:
         change["next"] = f"rage accept {item.id} | rage reject {item.id} --why TEXT"
+    # Where nothing is to be committed there was no intent either.
+    receipt = [Put("outbox", (key,), {"state": "done", "receipt": commit})] if commit else []
     puts = [
         put_evidence(row),
-        Put("outbox", (key,), {"state": "done", "receipt": commit}),
+        *receipt,
         put_item(state.run.id, item.id, change),
         put_run(state.run.id, {"phase": then}),
     ]
