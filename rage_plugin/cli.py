@@ -277,8 +277,9 @@ def _run(host: str, model: str, workspace: str, as_json: bool, **values: Any) ->
     command = parse_words(words)
     _refuse_tools("run", workspace)
     options = words[1 + len(values["target"]) :]
+    entry = hosts.find(host)
     try:
-        driven = hosts.Driven(hosts.find(host), workspace, model)
+        driven = hosts.Driven(entry, workspace, model)
         code = driven.run(command.target, options, as_json)
     except RageError as error:
         if as_json:
