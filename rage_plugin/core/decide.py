@@ -173,7 +173,8 @@ def _cut_short(walk: Walk) -> bool:
     """
     run, seen = walk.state.run, walk.seen
     if seen.reason == "error":
-        return run.provider_errors + 1 < limits.read(run).provider_errors
+        errors = run.provider_errors + (not walk.counted)  # this one included
+        return errors < limits.read(run).provider_errors
     return seen.reason == "interrupt" or (not seen.turn and run.phase is not Phase.EXECUTE)
 
 
