@@ -9,17 +9,16 @@ from __future__ import annotations
 import threading
 import traceback
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pluggy
 
 from . import bootstrap, briefing, commands, control, holder, kill, loop, report, resume, wish
 from .answers import answer, owned
-from .core import limits, recovery
+from .bound import Bound
+from .core import limits
 from .core.errors import RageError, UsageError
 from .core.model import PauseReason, RunState, RunStatus
-from .core.signature import action_signature
 from .flag import lower_flag, raise_flag
 from .guard import decide as guard
 from .hookspecs import (
@@ -40,24 +39,6 @@ from .hookspecs import (
 
 if TYPE_CHECKING:
     from .plugin import RagePlugin
-
-
-@dataclass(slots=True)
-class Bound:
-    """A run that a session of this process drives."""
-
-    run: str
-    room: bootstrap.Workspace
-    session: Session
-    lease: loop.Lease
-    since: float
-    """When the last turn was counted, on the clock that cannot jump."""
-    plan: int
-    """The plan version that the turn began under."""
-    working: bool = False
-    """Whether the agent is in the middle of a turn."""
-    stuck: str = ""
-    """An action that failed again and again in this turn."""
 
 
 class ActiveHooks:
@@ -136,6 +117,17 @@ class ActiveHooks:
     def _release(self, run: str) -> None:
         """A run rests: its hooks are gone and the calls of its chat are idle ones again."""
         self._flag(lower_flag, run)
+        self._unbind(run)
+
+    def _let_go(self, bound: Bound, state: RunState) -> None:
+        """A run is no longer this session's: it rests, or another session took it over."""
+        if bound.holds(state):
+            self._release(bound.run)
+        else:
+            self._unbind(bound.run)
+
+    def _unbind(self, run: str) -> None:
+        """This process drives the run no more; whoever drives it now keeps the flag up."""
         with self._lock:
             for key in [k for k, b in self.bound.items() if b.run == run]:
                 gone = self.bound.pop(key)
@@ -218,13 +210,14 @@ class ActiveHooks:
         if bound is None:
             return None
         try:
-            state = self._state(bound)
+            state = bound.state()
             if state is None:
                 return None
-            if not bound.working:  # what is asked of the model from here on is the plan of now
-                bound.working, bound.plan = True, state.run.plan_version
-            if (held := self._budget(bound, state, request.tokens)) is not None:
-                return held
+            bound.begin(state.run.plan_version)
+            if told := bound.alert(state):
+                self._plugin.progress(told)
+            if (reached := bound.unaffordable(state, request.tokens)) is not None:
+                return Hold(f"{reached.detail}: the turn ends here")
             if request.purpose != "main" or request.depth > 0:
                 return None
             text = briefing.packet(bound.room.parts, state)
@@ -255,13 +248,13 @@ class ActiveHooks:
         if bound is None:
             return None
         try:
-            state = self._state(bound)
+            state = bound.state()
             if state is None:
                 return Block("The run was paused, stopped or taken over. Rest now.")
-            if limits.refused_call(state.run) or self._budget(bound, state, 0) is not None:
+            if limits.refused_call(state.run) or bound.unaffordable(state, 0) is not None:
                 return Block("The budget of the run is spent. Rest now.")
             refusal = guard(call.name, call.args, bound.room.parts.root)
-            if refusal is None and (error := self._repeats(bound, state, call)) is not None:
+            if refusal is None and (error := bound.repeated(state, call)) is not None:
                 refusal = (
                     "refused: the same call failed again and again and nothing changed in "
                     f"between ({error}). Do something different."
@@ -270,7 +263,7 @@ class ActiveHooks:
             self._fault(session)
             return Block("RAGE could not check this call, so it was not run.")
         if refusal:
-            self._observe(bound, {"tool": call.name, "refused": refusal})
+            bound.note({"tool": call.name, "refused": refusal})
             return Block(refusal)
         return None
 
@@ -281,10 +274,9 @@ class ActiveHooks:
         if bound is None:
             return
         try:
-            data: dict[str, object] = {"tool": call.name, "status": outcome.status}
-            self._observe(bound, data)
+            bound.note({"tool": call.name, "status": outcome.status})
             if outcome.status != "ok":
-                self._failed(bound, call, outcome)
+                bound.note_failed(call, outcome)
         except Exception:  # noqa: BLE001 - law 9
             self._fault(session)
 
@@ -306,11 +298,12 @@ class ActiveHooks:
 
     def _turn_end(self, bound: Bound, session: Session, turn: Turn) -> Continue | Stop:
         room = bound.room
-        tokens, now = room.accounting.unbooked(room.store.load(bound.run)), room.parts.clock
-        ended = loop.Ended(turn, tokens, now.monotonic() - bound.since, bound.plan, bound.stuck)
-        ticked = loop.tick(room.parts, bound.run, bound.lease, ended, self._plugin.progress)
-        bound.since, bound.plan = now.monotonic(), ticked.state.run.plan_version
-        bound.working, bound.stuck = False, ""
+        ended, progress = bound.ended(turn), self._plugin.progress
+        ticked = loop.tick(room.parts, bound.run, bound.lease, ended, progress)
+        bound.counted(ticked.state.run.plan_version)
+        if not bound.holds(ticked.state):
+            self._unbind(bound.run)
+            return Stop(f"Another session took the run over. {report.status_line(ticked.state)}")
         if ticked.text is None:
             self._release(bound.run)
             return Stop(report.lines(report.report(room.store, bound.run)))
@@ -329,10 +322,11 @@ class ActiveHooks:
         if bound is None:
             return
         try:
-            control.interrupt(
-                bound.room.parts, bound.run, PauseReason.SESSION_ENDED, "The chat ended"
+            detail, fence = "The chat ended", bound.lease.fence
+            state = control.interrupt(
+                bound.room.parts, bound.run, PauseReason.SESSION_ENDED, detail, fence
             )
-            self._release(bound.run)
+            self._let_go(bound, state)
         except Exception:  # noqa: BLE001 - law 9
             self._fault(session)
 
@@ -356,51 +350,6 @@ class ActiveHooks:
         self.bound.clear()
         self._rooms.clear()
 
-    def _state(self, bound: Bound) -> RunState | None:
-        """The run as it stands, while it is active and this session drives it."""
-        state = bound.room.store.load(bound.run)
-        mine = loop.Lease.of(state.run) == bound.lease
-        return state if mine and state.run.status is RunStatus.ACTIVE else None
-
-    def _budget(self, bound: Bound, state: RunState, worst: int) -> Hold | None:
-        """The refusal of a call that may not fit its budget; the alert at four fifths of it."""
-        parts = bound.room.parts
-        unbooked = bound.room.accounting.unbooked(state)
-        if due := limits.alert_due(state, unbooked):
-            control.alert(parts, bound.run, unbooked)
-            self._plugin.progress(f"{due[0]:,} of {due[1]:,} tokens of the run are spent")
-        elapsed = parts.clock.monotonic() - bound.since
-        reached = limits.before_call(state, unbooked, worst, elapsed)
-        if reached is None:
-            return None
-        if worst or not state.run.refused_call:
-            control.refuse_call(parts, bound.run, reached)
-        return Hold(f"{reached.detail}: the turn ends here")
-
-    def _repeats(self, bound: Bound, state: RunState, call: ToolCall) -> str | None:
-        """The error of a call that failed before, as often as is allowed, on this very evidence."""
-        action, item = action_signature(call.name, call.args), state.run.current_item or ""
-        seen = bound.room.store.failed_calls(bound.run, item, action)
-        most = limits.read(state.run).same_action
-        if len(seen) < most:
-            return None
-        error = recovery.stuck(seen, loop.evidence_now(bound.room.parts, state), most)
-        if error is not None:
-            bound.stuck = f"{call.name}: {error}"
-        return error
-
-    def _failed(self, bound: Bound, call: ToolCall, outcome: ToolOutcome) -> None:
-        """Remember a failed call with the evidence that it failed on; an observation, no state."""
-        state = bound.room.store.load(bound.run)
-        action = action_signature(call.name, call.args)
-        data: dict[str, object] = {
-            "tool": call.name,
-            "error": " ".join(outcome.text.split())[:200],
-            "evidence": loop.evidence_now(bound.room.parts, state),
-        }
-        item, now = state.run.current_item or "", bound.room.parts.clock.now()
-        bound.room.store.observe(bound.run, item, f"failed:{action}", data, now)
-
     def _of(self, session: Session) -> Bound | None:
         """The run of exactly this session; an id that names nobody matches nobody."""
         bound = self.bound.get((session.host, session.id))
@@ -412,9 +361,9 @@ class ActiveHooks:
     def _driven(self, session: Session) -> Bound | None:
         """The session's run if it is still active: a shell may have stopped it meanwhile."""
         bound = self._of(session)
-        if bound is None or self._state(bound) is not None:
+        if bound is None or bound.state() is not None:
             return bound
-        self._release(bound.run)
+        self._let_go(bound, bound.room.store.load(bound.run))
         return None
 
     def _room(self, session: Session) -> bootstrap.Workspace:
@@ -430,16 +379,13 @@ class ActiveHooks:
         now = room.parts.clock.now()
         room.accounting.injected(state, session.id, kind, text, now)
 
-    def _observe(self, bound: Bound, data: dict[str, object]) -> None:
-        run = bound.room.store.load(bound.run).run
-        data["plan_version"] = run.plan_version
-        now = bound.room.parts.clock.now()
-        bound.room.store.observe(bound.run, run.current_item or "", "tool", data, now)
-
     def _halt(self, bound: Bound, reason: PauseReason, line: str) -> str:
         """Pause the run, and where even that cannot be written let it go; a line about it."""
         try:
-            line = report.status_line(control.interrupt(bound.room.parts, bound.run, reason, line))
+            fence = bound.lease.fence
+            state = control.interrupt(bound.room.parts, bound.run, reason, line, fence)
+            self._let_go(bound, state)
+            return report.status_line(state)
         except Exception as error:  # noqa: BLE001 - law 9: the state itself may be what failed
             self._plugin.progress(f"the pause could not be recorded: {error}")
         self._release(bound.run)

@@ -44,9 +44,19 @@ def pause(parts: Parts, detail: str = "A person paused the run") -> RunState:
     return _write(parts, current(parts).id, lambda s, now: _pause(s, PauseReason.USER, detail, now))
 
 
-def interrupt(parts: Parts, run: str, reason: PauseReason, detail: str) -> RunState:
-    """Pause a given run for a typed reason; absorbing: a run that is not active stays as it is."""
-    return _write(parts, run, lambda s, now: _pause(s, reason, detail, now))
+def interrupt(
+    parts: Parts, run: str, reason: PauseReason, detail: str, fence: int | None = None
+) -> RunState:
+    """Pause a given run for a typed reason; absorbing: a run that is not active stays as it is.
+
+    With the `fence` of a driver only as long as nobody took the run over from it.
+    """
+
+    def events(state: RunState, now: float) -> list[Event]:
+        mine = fence is None or fence == state.run.fence
+        return _pause(state, reason, detail, now) if mine else []
+
+    return _write(parts, run, events)
 
 
 def stop(parts: Parts, detail: str = "A person stopped the run") -> RunState:
