@@ -66,7 +66,13 @@ def decode(kind: str, body: str) -> Event:
     )
 
 
-def link(previous: str, run: str, seq: int, at: float, kind: str, body: str) -> str:
-    """The hash of an event row: SHA-256 over its columns and the hash of the row before it."""
-    text = json.dumps([previous, run, seq, repr(at), kind, body], ensure_ascii=False)
+def link(
+    previous: str, run: str, seq: int, at: float, kind: str, body: str, version: int | None = None
+) -> str:
+    """The hash of an event row: SHA-256 over its columns and the hash of the row before it.
+
+    Without `version` it is the hash as the first databases hold it, which did not cover that.
+    """
+    columns = [previous, run, seq, repr(at), kind, body]
+    text = json.dumps(columns if version is None else [*columns, version], ensure_ascii=False)
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

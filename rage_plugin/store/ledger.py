@@ -9,11 +9,12 @@ from __future__ import annotations
 import hashlib
 import json
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, fields
 
 from ..core.events import GENESIS
 from .db import Db
+from .heads import LEDGER, OBSERVATIONS, Head, Heads
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +68,9 @@ _INSERT = f"INSERT INTO ledger ({', '.join(_COLUMNS)}) VALUES ({', '.join('?' * 
 class Ledger:
     """The `ledger` table; append only, one chain a session (F136)."""
 
-    def __init__(self, db: Db) -> None:
+    def __init__(self, db: Db, heads: Heads) -> None:
         self._db = db
+        self._heads = heads
 
     def add(
         self,
@@ -89,7 +91,7 @@ class Ledger:
     ) -> None:
         """Append a row. An `inactive` or `call` row with bytes is refused by the database."""
 
-        def append(connection: sqlite3.Connection) -> None:
+        def append(connection: sqlite3.Connection) -> Head | None:
             last = connection.execute(
                 "SELECT seq, hash FROM ledger WHERE session = ? ORDER BY seq DESC LIMIT 1",
                 (session,),
@@ -112,9 +114,16 @@ class Ledger:
                 "at": float(at) + 0.0,  # SQLite gives -0.0 back as 0.0
                 "prev": prev,
             }
-            connection.execute(_INSERT, [*values.values(), _link(list(values.values()))])
+            digest = _link(list(values.values()))
+            written = connection.execute(_INSERT, [*values.values(), digest])
+            return self._heads.next(
+                LEDGER,
+                Head(written.lastrowid or 0, digest),
+                lambda row: connection.execute("SELECT hash FROM ledger WHERE rowid = ?", (row,)),
+                synced=False,
+            )
 
-        self._db.note(append)
+        self._heads.write(LEDGER, self._db.note(append))
 
     def rows(self, *, run: str | None = None, session: str | None = None) -> Sequence[Entry]:
         """Rows of a run, of a session, of both, or all; in the order they were written."""
@@ -162,18 +171,54 @@ class Ledger:
 
     def verify(self, session: str) -> Sequence[str]:
         """What is wrong with a session's chain, one line each; empty when it holds."""
-        return list(_breaks(self.rows(session=session)))
+        return [problem for _, problem in _breaks(self.rows(session=session))]
 
 
-def observe(db: Db, run: str, item: str, kind: str, data: dict[str, object], at: float) -> None:
+def verify_ledger(connection: sqlite3.Connection) -> Iterator[str]:
+    """What is wrong with the chains of all sessions, or that rows are gone between them."""
+    rows = connection.execute("SELECT * FROM ledger ORDER BY rowid")
+    for session, problem in _breaks(Entry(**dict(row)) for row in rows):
+        yield f"ledger of session {session}: {problem}"
+    yield from _gap(connection, "ledger", "rowid")
+
+
+def observe(
+    db: Db, heads: Heads, run: str, item: str, kind: str, data: dict[str, object], at: float
+) -> None:
     """Record what a hook saw, e.g. a tool call, without a sync."""
     text = json.dumps(data, sort_keys=True, default=str)
-    db.note(
-        lambda c: c.execute(
-            "INSERT INTO observations (run, item, kind, data, at) VALUES (?, ?, ?, ?, ?)",
-            (run, item, kind, text, at),
+
+    def insert(connection: sqlite3.Connection) -> Head | None:
+        last = connection.execute(
+            "SELECT id, digest FROM observations ORDER BY id DESC LIMIT 1"
+        ).fetchone()
+        number, previous = last or (0, "")
+        values = [number + 1, run, item, kind, text, float(at) + 0.0]
+        digest = _link([previous, *values])
+        connection.execute(
+            "INSERT INTO observations (id, run, item, kind, data, at, digest)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?)",
+            [*values, digest],
         )
-    )
+        return heads.next(
+            OBSERVATIONS,
+            Head(number + 1, digest),
+            lambda row: connection.execute("SELECT digest FROM observations WHERE id = ?", (row,)),
+            synced=False,
+        )
+
+    heads.write(OBSERVATIONS, db.note(insert))
+
+
+def verify_observations(connection: sqlite3.Connection) -> Iterator[str]:
+    """What is wrong with the chain of observations; rows from before there was one are no break."""
+    previous = ""
+    query = "SELECT id, run, item, kind, data, at, digest FROM observations ORDER BY id"
+    for *values, digest in connection.execute(query):
+        if (digest or previous) and digest != _link([previous, *values]):
+            yield f"observation {values[0]} was altered, or does not follow the one before it"
+        previous = digest
+    yield from _gap(connection, "observations", "id")
 
 
 def observations(db: Db, run: str, limit: int) -> Sequence[dict[str, object]]:
@@ -187,20 +232,36 @@ def observations(db: Db, run: str, limit: int) -> Sequence[dict[str, object]]:
     return [{**row, "data": json.loads(row["data"])} for row in reversed(found)]
 
 
-def _breaks(entries: Sequence[Entry]) -> Iterator[str]:
-    previous = GENESIS
-    for number, entry in enumerate(entries, start=1):
+def _breaks(entries: Iterable[Entry]) -> Iterator[tuple[str, str]]:
+    """Sessions and what is wrong with them; after a gap no more is said of a session."""
+    ends: dict[str, tuple[int, str] | None] = {}
+    for entry in entries:
+        end = ends.get(entry.session, (0, GENESIS))
+        if end is None:
+            continue
+        number, previous = end[0] + 1, end[1]
+        ends[entry.session] = number, entry.hash
         if entry.seq != number:
-            yield f"row {number} is missing: found row {entry.seq}"
-            return
+            ends[entry.session] = None
+            yield entry.session, f"row {number} is missing: found row {entry.seq}"
+            continue
         if entry.prev != previous:
-            yield f"row {entry.seq} does not follow the row before it"
+            yield entry.session, f"row {entry.seq} does not follow the row before it"
         if entry.hash != _link(list(asdict(entry).values())[:-1]):
-            yield f"row {entry.seq} was altered"
-        previous = entry.hash
+            yield entry.session, f"row {entry.seq} was altered"
+
+
+def _gap(connection: sqlite3.Connection, table: str, number: str) -> Iterator[str]:
+    query = f"SELECT count(*), coalesce(max({number}), 0) FROM {table}"  # noqa: S608 - our names
+    count, last = connection.execute(query).fetchone()
+    if count != last:
+        yield f"{table} holds {count} rows, and the last one is number {last}: rows are gone"
 
 
 def _link(values: list[object]) -> str:
-    """SHA-256 over a row's columns, the hash of the row before it among them."""
-    text = json.dumps([repr(v) if isinstance(v, float) else v for v in values])
+    """SHA-256 over a row's columns, the hash of the row before it among them.
+
+    A value of a type that was never written, bytes for one, gives a hash that no row holds.
+    """
+    text = json.dumps([repr(v) if isinstance(v, float) else v for v in values], default=repr)
     return hashlib.sha256(text.encode()).hexdigest()

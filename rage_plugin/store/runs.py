@@ -30,6 +30,7 @@ from ..core.model import (
 from ..core.ports import Expected
 from . import audit, ledger, write_path
 from .db import Db
+from .heads import Heads, note_of
 
 _RUN_COLUMNS = ", ".join(f.name for f in fields(Run))
 _ITEM_COLUMNS = ", ".join(f'i."{f.name}"' for f in fields(Item))
@@ -58,7 +59,9 @@ class RunStore:
 
     def __init__(self, db: Db) -> None:
         self.db = db
-        self.ledger = ledger.Ledger(db)
+        self.heads = Heads(db.path)
+        self.heads.unseal_older()
+        self.ledger = ledger.Ledger(db, self.heads)
         self._schema = db.read(write_path.read_schema)
 
     def append(self, run: str, expected_version: int, events: Sequence[Event], at: float) -> int:
@@ -69,9 +72,13 @@ class RunStore:
         """
         # SQLite gives -0.0 back as 0.0, and the hash is over what is read back.
         when = float(at) + 0.0
-        version = self.db.write(
-            lambda c: write_path.write(c, self._schema, run, expected_version, events, when)
+        version, head = self.db.write(
+            lambda c: (
+                write_path.write(c, self._schema, run, expected_version, events, when),
+                self.heads.of_run(c, run),
+            )
         )
+        self.heads.write(note_of(run), head)
         self.db.checkpoint_when_due()
         return version
 
@@ -198,7 +205,7 @@ class RunStore:
 
     def observe(self, run: str, item: str, kind: str, data: dict[str, object], at: float) -> None:
         """Record an observation (a tool call, a model call) without a sync: never state."""
-        ledger.observe(self.db, run, item, kind, data, float(at))
+        ledger.observe(self.db, self.heads, run, item, kind, data, float(at))
 
     def observations(self, run: str, limit: int = 100) -> Sequence[dict[str, object]]:
         """The newest observations of a run, oldest first: item, kind, data, at."""
@@ -207,6 +214,7 @@ class RunStore:
     def close(self) -> None:
         """Close the connections of every thread; the store is not used afterwards."""
         self.db.close()
+        self.heads.seal()
 
     def _runs(self, where: str, bound: tuple[str, ...]) -> list[Run]:
         query = f"SELECT {_RUN_COLUMNS} FROM runs {where} ORDER BY rowid DESC"  # noqa: S608
