@@ -51,8 +51,6 @@ class Paper:
     """Turns in a row that the provider failed."""
     began: float = 0.0
     """When it began, by a clock that cannot jump."""
-    ruled: set[str] = field(default_factory=set)
-    """Items of which a person ruled on a deviation."""
 
     @property
     def over(self) -> bool:

@@ -6,9 +6,11 @@ store on the same file. Which processes live is told by this table instead of `/
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import TypeVar
 from unittest import mock
@@ -31,6 +33,7 @@ from rage_plugin.hookspecs import (
     Usage,
 )
 from rage_plugin.plugin import RagePlugin
+from rage_plugin.store import open_store
 
 from .world import FOLDER, Killed, World, compose
 
@@ -123,6 +126,8 @@ class Table:
     runs: int = 0
 
     def open(self, folder: str) -> bootstrap.Workspace:
+        if not self.database.exists():
+            self.database.write_bytes(_migrated())
         room = compose(self.world, self.database)
         self.opened.append(room)
         return room
@@ -163,6 +168,15 @@ class Table:
     def close(self) -> None:
         for room in self.opened:
             room.close()
+
+
+@cache
+def _migrated() -> bytes:
+    """A new database as the store makes it, made once: there are hundreds of worlds."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "rage.db"
+        open_store(path).close()
+        return path.read_bytes()
 
 
 def session(host: str, name: str) -> Session:

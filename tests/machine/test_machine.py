@@ -31,6 +31,8 @@ from hypothesis.stateful import (
 )
 
 from rage_plugin.core.model import ItemSpec, RunState
+from rage_plugin.core.replay import replay
+from rage_plugin.flag import active_flag
 from rage_plugin.hookspecs import Continue, Hold, Reply, ToolOutcome, Turn
 
 from .model import MORE, UNCOUNTED, Paper
@@ -43,6 +45,11 @@ CHATS = {"a": ("chat", "s1"), "b": ("chat", "s2"), "c": ("other", "s1")}
 NOBODY = ["", " ", "null", "None", "NULL", "undefined", "\t", "nil"]
 LINE = 'RAGE {"slice": "do it", "scope": ["src"]}'
 CLAIM = 'RAGE {"no_change": "it works already"}'
+MARKERS = {
+    "[NEEDS CLARIFICATION: which port?]": "NEEDS_CLARIFICATION",
+    "[SPEC_DEVIATION: another API]": "SPEC_DEVIATION",
+    "[CRITICAL: it loses data]": "CRITICAL_ISSUE",
+}
 WORDS = ["keep the signature", "write docs in German", "prefer pathlib", "name it twice"]
 PLACES = ["judge", "commit:before", "commit:after", "restore:after", "keep:before",
           "write:before", "write:after"]  # fmt: skip
@@ -78,6 +85,8 @@ class Machine(RuleBasedStateMachine):
         self.hashes: dict[tuple[str, str], str] = {}
         self.papers: dict[str, Paper] = {}
         self.accepted: set[tuple[str, str]] = set()
+        self.decided: set[str] = set()
+        """Items of which a person decided what an agent had asked."""
         self.looks = 0
 
     @initialize(begins=st.booleans())
@@ -89,6 +98,7 @@ class Machine(RuleBasedStateMachine):
     def teardown(self) -> None:
         for run in self.last:
             assert self.observer.verify_chain(run) == []
+            assert not (told := replay(self.observer.events(run)).differences), told
         if self.last and self.looks % 3 == 0:
             for run in self.last:
                 assert self.observer.rebuild(run) == []
@@ -110,11 +120,14 @@ class Machine(RuleBasedStateMachine):
         """Whether a run holds the workspace."""
         return self.paper is not None and not self.paper.over
 
+    @property
+    def driven(self) -> bool:
+        """Whether a living process drives an active run."""
+        return any(self.mine(who) for who in self.chats)
+
     def mine(self, who: str) -> bool:
         paper, process = self.paper, self.chats[who]
-        return (
-            paper is not None and paper.status == "active" and paper.driver == process.holder
-        )
+        return paper is not None and paper.status == "active" and paper.driver == process.holder
 
     def news(self, run: str) -> list[tuple[str, dict[str, Any]]]:
         """Events since the last look."""
@@ -176,7 +189,6 @@ class Machine(RuleBasedStateMachine):
             for key, item in old.items.items():
                 assert key == person or new.items[key] == item
 
-
     def _proven(self, run: str, key: str, state: RunState) -> None:
         """A done item: checks said so about the very files that are committed, or a person did."""
         item = state.items[key]
@@ -206,6 +218,10 @@ class Machine(RuleBasedStateMachine):
         assert self.observer.ledger.spent(run.id) == paper.spent
         if paper.limits.run_tokens is not None:
             assert paper.spent <= paper.limits.run_tokens, "a hard cap"
+        flag = Path(active_flag())
+        raised = paper.id in flag.read_text() if flag.exists() else False
+        assert raised or not self.driven, "command-hook hosts look for it"
+        assert not (raised and paper.over)
         if not paper.over and paper.status == "active":
             assert (run.host, run.session) == CHATS[paper.owner]
             assert run.holder == paper.driver
@@ -273,9 +289,7 @@ class Machine(RuleBasedStateMachine):
             assert run.iteration < (paper.limits.run_iterations or 0)
             assert item.iteration < (paper.limits.max_iterations or 0)
 
-    def _items(
-        self, before: RunState, state: RunState, checked: list[Any], *, upset: bool
-    ) -> None:
+    def _items(self, before: RunState, state: RunState, checked: list[Any], *, upset: bool) -> None:
         paper, current = self._paper(), before.run.current_item or ""
         quality = checked[0][2] if checked else ""
         new = self.plain(state)
@@ -347,6 +361,9 @@ class Machine(RuleBasedStateMachine):
             assert status == "done"
         elif turn == "interrupt":
             assert status == "paused"
+        if reason == "COMMIT_FAILED":
+            # A crash left a commit without its receipt, and the files were changed since.
+            assert self.world.of_item(run.id, run.current_item or ""), "nothing moved HEAD"
         if status == "paused":
             item = state.items.get(run.current_item or "")
             turns, passed = item.iteration if item else 0, self.world.passed
@@ -405,7 +422,7 @@ class Machine(RuleBasedStateMachine):
         said = self.typed(who, text)
         new = [r for r in self.observer.runs(REPOSITORY) if r.id not in known]
         if not new:
-            assert not clean
+            assert not clean, (said, self.world.faults)
             self.refused(said, before)
         else:
             run = new[0]
@@ -501,6 +518,8 @@ class Machine(RuleBasedStateMachine):
             self.news(paper.id)
             assert self.now().run.status == "paused"
             return
+        if paper.reason == "CRITICAL_ISSUE":
+            self.decided.add(before.run.current_item or "")
         paper.taken(who, self.chats[who].holder)
         self.ticked(before, judged)
 
@@ -740,18 +759,19 @@ class Machine(RuleBasedStateMachine):
         """F143: only a person's word lets other criteria stand for those of the start."""
         before, paper, judged = self.now(), self._paper(), len(self.world.judged)
         current = before.run.current_item or ""
-        waits = paper.reason == "SPEC_DEVIATION" and paper.status == "paused"
+        asks = "NEEDS_CLARIFICATION" if verb.startswith("answer") else "SPEC_DEVIATION"
         said = self.typed(who, f"/rage {verb}")
-        if not waits or verb == "answer yes":
+        if paper.status != "paused" or paper.reason != asks:
             self.refused(said, before)
             self.check()
             return
         self.news(paper.id)
         assert not said.error
-        told = [c.text for c in self.now().corrections if c.text not in paper.words]
-        assert len(told) == 1
-        paper.told(told[0])
-        paper.ruled.add(current)
+        *kept, new = self.now().directives
+        assert [w for w in paper.words if w in kept] == kept
+        paper.told(new)
+        paper.words = [*kept, new]
+        self.decided.add(current)
         paper.taken(who, self.chats[who].holder)
         self.ticked(before, judged)
         self.check(adopted=current if verb == "resolve code" else "")
@@ -774,22 +794,44 @@ class Machine(RuleBasedStateMachine):
         """One turn of a chat's agent: mostly of the one that drives."""
         self.turn(**how)
 
-    @precondition(lambda self: self.paper is not None and self.paper.status == "active")
-    @rule(acts=st.lists(st.sampled_from(ACTS), min_size=1, max_size=5),
-          text=st.sampled_from([LINE, "Done."]), tokens=st.sampled_from([50, 400]))  # fmt: skip
-    def plain_turns(self, acts: list[str], text: str, tokens: int) -> None:
+    @precondition(lambda self: self.driven)
+    @rule(
+        acts=st.lists(st.sampled_from(ACTS), min_size=2, max_size=8),
+        text=st.sampled_from([LINE, LINE, "Done."]),
+        tokens=st.sampled_from([50, 50, 700]),
+        tool=st.sampled_from(["", "error"]),
+    )
+    def plain_turns(self, acts: list[str], text: str, tokens: int, tool: str) -> None:
         """A while in which nothing comes in between."""
         for act in acts:
             if self._paper().status == "active":
-                self.turn(False, act, text, "done", tokens)
+                self.turn(False, act, text, "done", tokens, tool)
 
-    @precondition(lambda self: self.paper is not None and self.paper.status == "active")
+    @precondition(lambda self: self.driven)
+    @rule(act=st.sampled_from(["nothing", "nothing", "red"]), how=st.sampled_from(
+        ["done", "error", "limit"]), text=st.sampled_from([LINE, "All tests pass."]))  # fmt: skip
+    def dull_turns(self, act: str, how: str, text: str) -> None:
+        """The same again and again, until the run has had enough: that has to come."""
+        for _ in range(LIMITS.max_iterations or 0):
+            if self._paper().status == "active":
+                self.turn(False, act, text, how, 50)
+        paper = self._paper()
+        lifted = paper.limits.max_iterations != LIMITS.max_iterations
+        assert paper.status != "active" or lifted or act == "red"
+
+    @precondition(lambda self: self.driven)
+    @rule(act=st.sampled_from(ACTS), text=st.sampled_from(sorted(MARKERS)))
+    def asking_turn(self, act: str, text: str) -> None:
+        """F061-F063: the agent says that only a person can decide."""
+        self.turn(False, act, f"{LINE}\n{text}", "done", 50)
+
+    @precondition(lambda self: self.driven)
     @rule(act=st.sampled_from(["green", "red", "unverified"]), dies=st.sampled_from(PLACES))
     def last_turn(self, act: str, dies: str) -> None:
         """The process is killed at an effect, or around a commit of the database."""
         self.turn(False, act, LINE, "done", 50, dies=dies)
 
-    @precondition(lambda self: self.paper is not None and self.paper.status == "active")
+    @precondition(lambda self: self.driven)
     @rule(
         act=st.sampled_from(["green", "red", "unverified"]),
         word=st.sampled_from(["pause", "stop", "correct", "correct"]),
@@ -799,14 +841,24 @@ class Machine(RuleBasedStateMachine):
         """A person's word comes in while the turn, its checks or its commit are under way."""
         self.turn(False, act, LINE, "done", 50, word=word, place=place)
 
-    @precondition(lambda self: self.paper is not None and self.paper.status == "paused")
+    @precondition(lambda self: self.held and not self.driven)
     @rule(who=st.sampled_from("aab"), yes=st.booleans())
     def on(self, who: str, yes: bool) -> None:
-        """A person lets a run go on that waits, with whatever it needs."""
+        """A run goes on after a crash, or a person lets it, with whatever it needs."""
         paper = self._paper()
+        if paper.status == "active" and yes:
+            self.begins(paper.owner)
+            return
+        if paper.status == "active":
+            self.resume(who, "")
+            return
         self.world.branch = "rage/work"
         reasons = {"LIMIT_TOKENS": "--budget +3k", "LIMIT_ITERATIONS": "--max-iterations +6",
-                   "LIMIT_TIME": "--time +9h", "CIRCUIT_BREAKER": "--confirm"}  # fmt: skip
+                   "LIMIT_TIME": "--time +9h", "CIRCUIT_BREAKER": "--confirm",
+                   "CRITICAL_ISSUE": "--confirm"}  # fmt: skip
+        if paper.reason == "NEEDS_CLARIFICATION":
+            self.ruling(who, "answer 8080")
+            return
         if paper.reason == "SPEC_DEVIATION":
             self.ruling(who, "resolve code" if yes else "resolve spec")
             return
@@ -882,6 +934,11 @@ class Machine(RuleBasedStateMachine):
         killed = not process.alive
         if must and not done:
             assert len(world.judged) == judged + 1
+        marked = MARKERS.get(text.rpartition("\n")[2], "")
+        if marked and not done and not killed and current not in self.decided:
+            if world.branch == before.run.branch:
+                assert len(world.judged) == judged
+                assert self.now().run.pause_reason in (marked, "SPEC_DEVIATION")
         self.ticked(before, judged, turn=reason, word=done, place=place, killed=killed)
         if killed:
             assert result is None
@@ -911,6 +968,8 @@ class Machine(RuleBasedStateMachine):
         strays = [p for p in {*self.world.files, *base} if self.world.files.get(p) != base.get(p)]
         return (
             item.gates != "[]"
+            and "[" not in text
+            and source_of(item.id) not in strays
             and tree not in (item.base_tree, *before.judged_trees)
             and all(p.startswith("src/") for p in strays)
             and self.world.branch == before.run.branch

@@ -29,7 +29,7 @@ from rage_plugin.telemetry import Accounting
 
 T = TypeVar("T")
 FOLDER, REPOSITORY, BRANCH = "/w", "/w/.git", "rage/work"
-LIMITS = Limits(item_tokens=4_000, run_tokens=9_000, max_iterations=9, run_iterations=40)
+LIMITS = Limits(item_tokens=1_500, run_tokens=4_000, max_iterations=6, run_iterations=20)
 
 
 class Killed(BaseException):
@@ -388,4 +388,3 @@ def compose(world: World, database: Path) -> Workspace:
     )
     accounting = Accounting(store.ledger, lambda text: len(text) // 4, exact=False)
     return Workspace(parts, store, accounting, database.parent)
-
