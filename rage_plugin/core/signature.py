@@ -35,6 +35,8 @@ _WORDS = re.compile(
 )
 _ABSOLUTE = re.compile(r"(?:-[A-Za-z])?(?:/|~[\w-]*/|\.{1,2}[\\/]|[A-Za-z]:[\\/]|\\\\|file:)")
 _SUFFIX = re.compile(r"\.[A-Za-z][\w#]*$")
+# A folder that says where the tests ran, not what failed: its own name goes too.
+_ROOT = re.compile(r"(?<=\brootdir: )[^\s,]+")
 _SEPARATOR = re.compile(r"[\\/]+")
 _TEMPORARY_FOLDER = re.compile(r"(?:tmp|temp|T|shm)$", re.IGNORECASE)
 
@@ -168,6 +170,7 @@ def normalise_error(text: str) -> str:
 def _once(text: str) -> str:
     text = " ".join(ANSI.sub("", text).translate(_CONTROLS).split())
     text = _CARETS.sub("^", _FILL.sub(r"\1\1\1", text))
+    text = _ROOT.sub("#", text)
     if "/" in text or "\\" in text:
         text = _WORDS.sub(_unquoted, _QUOTED.sub(_quoted, text))
     text = _DIGITS.sub(_number, _WORKER.sub("[#]", text))

@@ -476,3 +476,36 @@ def test_every_process_finds_the_same_identity() -> None:
     assert normal == [normalise_error(t) for t in texts]
     assert errors == [error_signature(t, tests) for t in texts]
     assert actions == [action_signature("bash", a) for a in args]
+
+
+# ── real programs ──
+
+FAILING = (
+    "import json\n{blank}def test_port():\n    assert json.loads('[{number}]') == ['{word}']\n"
+)
+
+
+def _pytest_says(folder: Path, number: int, word: str = "x") -> str:
+    folder.mkdir(parents=True)
+    (folder / "test_real.py").write_text(
+        FAILING.format(blank="\n" * number, number=number, word=word)
+    )
+    environment = {**os.environ, "PYTEST_ADDOPTS": "", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    environment.pop("NO_COLOR", None)
+    argv = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-c", "/dev/null", "--color"]
+    argv += ["yes" if number == 2 else "no", f"--rootdir={folder}", str(folder / "test_real.py")]
+    done = subprocess.run(
+        argv, check=False, capture_output=True, text=True, env=environment, cwd=folder
+    )
+    assert done.returncode == 1, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_a_real_failure_is_the_same_wherever_and_whenever_it_happens(tmp_path: Path) -> None:
+    """F015: pytest in two folders, with and without colour, other lines, other values."""
+    one = _pytest_says(tmp_path / "one", 1)
+    two = _pytest_says(tmp_path / "a-longer-name" / "two" / "ü", 2)
+    other = _pytest_says(tmp_path / "three", 1, "y")
+    assert one != two
+    assert normalise_error(one) == normalise_error(two)
+    assert error_signature(one) != error_signature(other)
