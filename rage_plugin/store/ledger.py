@@ -212,6 +212,9 @@ def observe(
 
 def verify_observations(connection: sqlite3.Connection) -> Iterator[str]:
     """What is wrong with the chain of observations; rows from before there was one are no break."""
+    columns = connection.execute("SELECT name FROM pragma_table_info('observations')")
+    if "digest" not in [row[0] for row in columns]:
+        return  # a database that was not opened since
     previous = ""
     query = "SELECT id, run, item, kind, data, at, digest FROM observations ORDER BY id"
     for *values, digest in connection.execute(query):

@@ -28,7 +28,7 @@ from ..core.model import (
     Slice,
 )
 from ..core.ports import Expected
-from . import audit, ledger, write_path
+from . import audit, inspection, ledger, write_path
 from .db import Db
 from .heads import Heads, note_of
 
@@ -202,6 +202,10 @@ class RunStore:
     def rebuild(self, run: str) -> Sequence[str]:
         """Where the tables differ from the log folded anew, one line each."""
         return self.db.read(lambda c: audit.rebuild(c, run))
+
+    def audit(self, run: str | None = None, head: str | None = None) -> inspection.AuditResult:
+        """What is wrong with the whole database, or with its file and one run."""
+        return inspection.inspect(self.db.path, run, head)
 
     def observe(self, run: str, item: str, kind: str, data: dict[str, object], at: float) -> None:
         """Record an observation (a tool call, a model call) without a sync: never state."""
