@@ -303,7 +303,8 @@ class _Tick:
 
 def _gave_up(event: Event | None, reason: PauseReason) -> bool:
     """Whether an act was tried and could not be carried out."""
-    return event is not None and event.kind == "run_paused" and event.data.get("reason") == reason
+    puts = event.puts if event is not None else ()
+    return any(p.table == "runs" and p.values.get("pause_reason") == reason for p in puts)
 
 
 def _evidence(event: Event | None, kind: str) -> Evidence | None:

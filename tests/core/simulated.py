@@ -70,8 +70,8 @@ class TurnScript:
     """While the agent works."""
     judging: Word | None = None
     """While checks run, the first time."""
-    committing: Word | None = None
-    """After a commit was made and before it is recorded, the first time."""
+    acting: Word | None = None
+    """After a commit or a ref was made and before it is recorded, the first time."""
     left: Sequence[str] = ()
     """Paths that were left as they are when a failed item was taken back."""
 
@@ -112,6 +112,9 @@ class Simulation:
     commits: list[tuple[str, str]] = field(default_factory=list)
     """(item, status) in order."""
     head: str = ""
+    branch: str = ""
+    """That the workspace is on; the run's own is the empty one."""
+    items_limit: int | None = None
     script: TurnScript = field(default_factory=TurnScript)
     dead: bool = False
     """The process was killed: the run goes on by `/rage resume` in another."""
@@ -139,6 +142,7 @@ class Simulation:
             started_at=self.now,
             resumed_at=self.now,
             base_tree="base",
+            items_limit=self.items_limit,
             limits=limits.dump(self.bounds),
         )
         rows = [facts.item_from(s, RUN, n) for n, s in enumerate(self.items)]
@@ -273,7 +277,7 @@ class _Deliver:
         self._sim = sim
 
     def branch(self) -> str:
-        return ""
+        return self._sim.branch
 
     def head(self) -> str:
         return self._sim.head
@@ -285,13 +289,17 @@ class _Deliver:
         if made != sim.head:
             sim.head = made
             sim.commits.append((item.id, status))
-        word, sim.script.committing = sim.script.committing, None
-        if word is not None:
-            word(sim)
+        self._acted()
         return made
 
     def keep(self, run: str, item: str, tree: str) -> str:
+        self._acted()
         return f"refs/rage/{run}/{item}"
+
+    def _acted(self) -> None:
+        word, self._sim.script.acting = self._sim.script.acting, None
+        if word is not None:
+            word(self._sim)
 
     def revert(self, run: str, item: str, commit: str) -> str:
         self._sim.head = _id("revert", item, commit)

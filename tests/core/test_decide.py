@@ -209,7 +209,8 @@ def test_the_last_allowed_turn_may_finish_the_item() -> None:
 TURNS = st.builds(
     TurnScript,
     tree=st.none() | st.sampled_from(["base", "t1", "t2", "t3", "t4", "t5"]),
-    proposal=st.none() | st.sampled_from([SLICE, Proposal("x"), Proposal(no_change="it works already")]),
+    proposal=st.none()
+    | st.sampled_from([SLICE, Proposal("x"), Proposal(no_change="it works already")]),
     text=st.sampled_from(["", 'RAGE {"slice": 5}']),
     reason=st.sampled_from(["done", "done", "done", "limit", "error", "interrupt"]),
     tokens=st.integers(0, 1000),
