@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from .core.errors import RageError, Refused
     from .core.model import ItemSpec
+    from .holder import tool_mark
     from .hookspecs import (
         Allow,
         BacklogSource,
@@ -50,6 +51,7 @@ __all__ = [
     "Turn",
     "Usage",
     "hookimpl",
+    "tool_mark",
 ]
 
 
@@ -58,6 +60,7 @@ _HOME = {
     "RageError": "core.errors",
     "Refused": "core.errors",
     "ItemSpec": "core.model",
+    "tool_mark": "holder",
 }
 """Names that are not in `hookspecs`, and their modules."""
 

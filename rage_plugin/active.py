@@ -119,6 +119,16 @@ class ActiveHooks:
         self._flag(lower_flag, run)
         self._unbind(run)
 
+    def _unless_killed(self, bound: Bound) -> Callable[[str], None]:
+        """Told before each check and each effect of a tick: none begins once the run is killed."""
+
+        def tell(line: str) -> None:
+            if kill.ordered(bound.room.state, bound.run):
+                raise RageError("The run was killed", kept="Commits stay", next="/rage report")
+            self._plugin.progress(line)
+
+        return tell
+
     def _let_go(self, bound: Bound, state: RunState) -> None:
         """A run is no longer this session's: it rests, or another session took it over."""
         if bound.holds(state):
@@ -298,7 +308,7 @@ class ActiveHooks:
 
     def _turn_end(self, bound: Bound, session: Session, turn: Turn) -> Continue | Stop:
         room = bound.room
-        ended, progress = bound.ended(turn), self._plugin.progress
+        ended, progress = bound.ended(turn), self._unless_killed(bound)
         ticked = loop.tick(room.parts, bound.run, bound.lease, ended, progress)
         bound.counted(ticked.state.run.plan_version)
         if not bound.holds(ticked.state):

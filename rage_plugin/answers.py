@@ -50,10 +50,14 @@ class Room(Protocol):
 
     def kill(self) -> RunState: ...
 
+    def reap(self) -> None: ...
+
 
 def answer(room: Room, session: Session, command: Command, progress: Progress) -> Answer:
     """Carry out a command; raises `RageError` where it is refused."""
     parts = room.parts
+    if command.verb in ("start", "resume", "adopt"):
+        room.reap()
     match command.verb:
         case "help":
             return Answer(help_text())

@@ -9,7 +9,7 @@ import os
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 import pluggy
@@ -18,11 +18,12 @@ from . import control, telemetry, tokens
 from . import kill as kill_switch
 from .backlog import BacklogRoom, MarkdownPlugin
 from .core.config import ProjectConfig
-from .core.errors import RageError, Refused
+from .core.errors import RageError
 from .core.model import RunState
 from .deliver import DeliverRoom, JsonlSink
-from .flag import active_flag, lower_flag
+from .flag import active_flag
 from .hookspecs import PROJECT, ExtensionSpec
+from .kill_command import KILLED
 from .packet import PacketRoom, known_values
 from .parts import Parts
 from .profile import load_profile
@@ -31,9 +32,6 @@ from .review import WorkspaceSurvey
 from .store import RunStore, open_store
 from .telemetry import Accounting
 from .verify import JUnitPlugin, VerifyRoom
-
-
-KILLED = "A person killed the run"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +54,10 @@ class Workspace:
         """Whether anything that was recorded was altered, moved or cut off."""
         text, data, _ = audited(self.state, run, head)
         return text, data
+
+    def reap(self) -> None:
+        """End what a driver that was killed itself left behind: it would work beside the next."""
+        kill_switch.reap(self.state)
 
     def kill(self) -> RunState:
         """End the run and what it started, from the chat that drives it; the chat goes on."""
@@ -114,48 +116,6 @@ def open_workspace(folder: str, config: ProjectConfig | None = None) -> Workspac
         control.stop(parts, KILLED)
         kill_switch.forget(state, run.id)
     return Workspace(parts, store, Accounting(store.ledger, count, exact), state)
-
-
-def kill(folder: str) -> tuple[str, dict[str, object], bool]:
-    """`rage kill`: end the run's processes, then say in its state that it is over (F045).
-
-    Words for a person, the same as JSON, and whether nothing is left. The database comes last: it
-    may be locked or damaged, and nobody waits for it before the processes are gone.
-    """
-    state = state_folder(Repository(Path(folder)))
-    found = kill_switch.driver(state)
-    ended = kill_switch.Killed("none")
-    if found is not None:
-        kill_switch.order(state, found.run)
-        ended = kill_switch.end_processes(state, found.run)
-    run, problem = found.run if found is not None else "", ""
-    try:
-        room = open_workspace(folder, ProjectConfig())
-        try:
-            current = room.store.active_run(room.parts.workspace)
-            if current is not None:
-                control.stop(room.parts, KILLED)
-                run = current.id
-            with suppress(RageError):
-                lower_flag(run)
-        finally:
-            room.close()
-    except RageError as error:
-        if found is None:
-            raise
-        problem = error.line()
-    if not run:
-        raise Refused(control.NO_RUN, next="rage start TARGET")
-    said = [f"Run {run} is killed: {len(ended.ended)} processes ended in {ended.seconds:.1f} s"]
-    if ended.driver == "unknown":
-        said.append("its driver is on another machine or in a container: end it there")
-    if ended.survivors:
-        said.append(f"these could not be ended: {', '.join(map(str, ended.survivors))}")
-    if problem:
-        said.append(f"its state cannot be written yet, and it goes on nowhere: {problem}")
-    data: dict[str, object] = {"run": run, **asdict(ended), "problem": problem}
-    whole = not ended.survivors and ended.driver != "unknown"
-    return "\n".join(said), data, whole
 
 
 def audit(folder: str, run: str, head: str) -> tuple[str, dict[str, object], bool]:

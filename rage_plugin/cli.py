@@ -95,12 +95,17 @@ def _answer(words: list[str], workspace: str, as_json: bool) -> None:
 
 def _without_database(command: Command, workspace: str, as_json: bool) -> None:
     """What must work when the database is locked or damaged: its audit, and the kill switch."""
-    from . import bootstrap  # noqa: PLC0415
-
     if command.verb == "audit":
+        from . import bootstrap  # noqa: PLC0415
+
         text, data, ok = bootstrap.audit(workspace, command.target, command.head)
     else:
-        text, data, ok = bootstrap.kill(workspace)
+        from . import kill_command  # noqa: PLC0415
+
+        ended = kill_command.at_once(workspace)
+        if ended.run:
+            _progress(f"{len(ended.killed.ended)} processes of run {ended.run} are gone")
+        text, data, ok = kill_command.settle(workspace, ended)
     _say(json.dumps(data) if as_json else text)
     if not ok:
         sys.exit(REFUSED)

@@ -55,6 +55,14 @@ def mark() -> str:
     return f"{holder()}/{os.urandom(8).hex()}"
 
 
+def tool_mark() -> dict[str, str]:
+    """What a host adds to the environment of a tool call's processes; new for each call.
+
+    By it `rage kill` finds what a tool left behind, and RAGE knows a command that a tool typed.
+    """
+    return {TOOL: mark()}
+
+
 def liveness(name: str) -> Liveness:
     """Whether the process of that name lives; `unknown` where it cannot be seen from here.
 

@@ -196,6 +196,8 @@ FILES = {
     "events.jsonl": "One JSON line for each thing that sinks are told.",
     "wish.json": "A `start` or `resume` from a shell that a host has not taken up yet.",
     "rage.log": "Faults, and sinks that failed.",
+    "driver.json": "The process that drives a run, for `rage kill`; gone while none does.",
+    "heads": "The head of each log, noted after every commit: what tells a log that was cut off.",
     "deliver.lock": "Held while a commit is made. Other `.lock` files guard the file they name.",
 }
 

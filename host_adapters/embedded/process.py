@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rage_plugin.holder import TOOL, mark
+from rage_plugin import tool_mark
 
 if TYPE_CHECKING:
     import psutil
@@ -57,11 +57,11 @@ def run(
 ) -> Finished:
     """Run a program without input until it ends or its time is up; then kill what it started."""
     # Known again by it after it left its group; it names this process, for `rage kill`.
-    call = mark()
+    call = tool_mark()
     with subprocess.Popen(
         argv,
         cwd=cwd,
-        env={**environ, TOOL: call},
+        env={**environ, **call},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -115,7 +115,7 @@ def _wait(process: subprocess.Popen[bytes], deadline: float) -> bool:
     return True
 
 
-def _kill_all(pid: int, call: str) -> None:
+def _kill_all(pid: int, call: Mapping[str, str]) -> None:
     """Kill the group, its descendants, and whoever left both but carries the call's mark."""
     import psutil  # noqa: PLC0415 - 20 ms that only a command pays
 
@@ -134,12 +134,12 @@ def _kill_all(pid: int, call: str) -> None:
             return
 
 
-def _carries(process: psutil.Process, call: str) -> bool:
+def _carries(process: psutil.Process, call: Mapping[str, str]) -> bool:
     import psutil  # noqa: PLC0415
 
     try:
         # A process that is dead but not yet reaped has no environment any more.
-        return process.environ().get(TOOL) == call
+        return call.items() <= process.environ().items()
     except (psutil.Error, OSError):
         return False
 

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import os
 
-MARK = "AGENT_TOOL_CALL"
-"""The variable that a host sets for the processes of a tool call (`docs/host-adapter.md`)."""
+from rage_plugin.holder import TOOL as MARK
+
 CONTROL = frozenset(
-    "start resume adopt stop kill correct answer resolve accept reject run".split()
+    {"start", "resume", "adopt", "stop", "kill", "correct", "answer", "resolve", "accept"}
+    | {"reject", "run"}
 )
 """Verbs that only a person may say. Reading, and pausing, harms nobody."""
 
