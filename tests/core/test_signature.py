@@ -66,6 +66,7 @@ SAME = [
         "subprocess.TimeoutExpired: Command '['sleep']' timed out after 12.25 seconds",
     ),
     ("Process 4711 died", "Process 12 died"),
+    ("cannot open tmpqwertzui", "cannot open tmpabc123"),
     ("ConnectionRefusedError: localhost:5432", "ConnectionRefusedError: localhost:38211"),
     ("KeyError: UUID('550e8400-e29b-41d4-a716-446655440000')", "KeyError: UUID('A50E8400-E29B-41D4-A716-4466554400FF')"),
     ("\x1b[31mERROR\x1b[0m: no \x1b[1;4msuch\x1b[m table", "ERROR: no such table"),
@@ -262,7 +263,8 @@ MESSY = st.one_of(st.text(max_size=80), st.lists(PIECES, max_size=14).map("".joi
 
 
 @given(MESSY)
-@example("+404 Not Found")
+@example("/tmp/A1b tests tests")
+@example("0x1fa+404 Not Found")
 @example("12:5/a.py 1,2/b.c")
 def test_a_normalised_text_is_normal(text: str) -> None:
     """F015: normalising twice is normalising once, and nothing grows."""
