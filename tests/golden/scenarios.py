@@ -424,6 +424,16 @@ def a_correction_in_the_middle_of_a_turn() -> Simulation:
 
 
 @scenario
+def corrections_between_turns() -> Simulation:
+    sim = run([V.PASS])
+    sim.turn(TurnScript(proposal=SLICE))
+    sim.says("correct add them in pairs")
+    sim.says("correct --instead add them one by one")
+    sim.turn(TurnScript("t1", OTHER))
+    return sim
+
+
+@scenario
 def a_correction_while_checks_run() -> Simulation:
     sim = run([V.PASS, V.PASS])
     sim.turn(TurnScript("t1", SLICE, judging=says("correct keep the signature")))
