@@ -1,7 +1,7 @@
 """`rage audit verify`: what the audit of a database found, in words for a person and as JSON.
 
-Apart from the other answers since it opens no workspace: a database that cannot be opened is what it
-must be able to tell.
+Apart from the other answers since it opens no workspace: a database that cannot be opened is what
+it must be able to tell.
 """
 
 from __future__ import annotations

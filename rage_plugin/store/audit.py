@@ -104,6 +104,9 @@ def problems(what: str, check: Callable[[], Iterable[str]]) -> list[str]:
 
 
 def _breaks(connection: sqlite3.Connection, run: str, head: str | None) -> Iterator[str]:
+    stored = connection.execute("SELECT version FROM runs WHERE id = ?", (run,)).fetchone()
+    if stored is None:
+        yield f"there is no run {run}"
     previous, seq, version = GENESIS, 0, 0
     held = head in (None, GENESIS)
     for row in read_events(connection, run):
@@ -117,10 +120,7 @@ def _breaks(connection: sqlite3.Connection, run: str, head: str | None) -> Itera
             yield f"event {row.seq} jumps from version {version} to {row.version}"
         previous, seq, version = row.hash, row.seq, row.version
         held = held or previous == head
-    stored = connection.execute("SELECT version FROM runs WHERE id = ?", (run,)).fetchone()
-    if stored is None:
-        yield f"there is no run {run}"
-    elif stored[0] != version:
+    if stored is not None and stored[0] != version:
         yield f"the run is at version {stored[0]}, its last event is of {version}"
     if not held:
         yield (

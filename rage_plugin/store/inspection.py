@@ -144,7 +144,7 @@ def _snapshot(path: Path, stack: ExitStack) -> tuple[sqlite3.Connection | None, 
     return connection, refusal
 
 
-def _opened(path: Path) -> tuple[sqlite3.Connection | None, sqlite3.Error | None]:
+def _opened(path: Path) -> tuple[sqlite3.Connection | None, Exception | None]:
     connection = None
     try:
         connection = sqlite3.connect(
@@ -158,7 +158,7 @@ def _opened(path: Path) -> tuple[sqlite3.Connection | None, sqlite3.Error | None
         connection.text_factory = lambda raw: raw.decode("utf-8", "surrogateescape")
         connection.executescript("PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON; BEGIN")
         connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-    except sqlite3.Error as error:
+    except (sqlite3.Error, UnicodeError) as error:  # SQLite's message may quote what is damaged
         if connection is not None:
             connection.close()
         if _is(error, sqlite3.SQLITE_BUSY) or _is(error, sqlite3.SQLITE_LOCKED):
@@ -167,7 +167,7 @@ def _opened(path: Path) -> tuple[sqlite3.Connection | None, sqlite3.Error | None
     return connection, None
 
 
-def _is(error: sqlite3.Error, code: int) -> bool:
+def _is(error: Exception, code: int) -> bool:
     return getattr(error, "sqlite_errorcode", 0) & 0xFF == code
 
 

@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
+from rage_plugin.audit_command import verify
 from rage_plugin.core.errors import IllegalTransition
 from rage_plugin.core.events import GENESIS, Event, Put
 from rage_plugin.core.fold import apply
@@ -137,6 +138,32 @@ def test_a_log_that_cannot_be_folded_says_where(store: RunStore, path: Path, hea
         assert "cannot be folded at version 3" in store.rebuild("r1")[0]
         connection.execute("DELETE FROM events WHERE seq = 1")
         assert "cannot be folded at version 1" in store.rebuild("r1")[0]
+
+
+def test_the_audit_in_words_and_as_json(store: RunStore, path: Path, head: str) -> None:
+    """F048: `rage audit verify`, for a person and for a script."""
+    store.close()
+    told, data = verify(path, None, head)
+    assert told == f"intact: 1 run, 5 events, head {head}; nothing was altered, moved or cut"
+    assert (data["ok"], data["problems"], data["head"]) == (True, [], head)
+    with forging(path) as connection:
+        connection.execute("UPDATE events SET body = replace(body, 'Seen', 'Sawn') WHERE seq = 2")
+    told, data = verify(path, "r1", None)
+    assert data["ok"] is False
+    lines = told.splitlines()
+    assert lines[0] == f"NOT intact: {len(data['problems'])} problems"
+    assert "  run r1: event 2 was altered" in lines
+    assert [line for line in lines if line.startswith("  next: mv ")]
+
+
+def test_bytes_that_are_no_text_are_a_problem_of_the_run(
+    store: RunStore, path: Path, head: str
+) -> None:
+    with forging(path) as connection:
+        connection.execute("UPDATE events SET body = CAST(X'7bff' AS TEXT) WHERE seq = 3")
+        connection.execute("UPDATE items SET title = CAST(X'ff' AS TEXT) WHERE id = '1'")
+    assert "the log of run r1 cannot be read" in " ".join(store.verify_chain("r1", head))
+    assert "the log cannot be folded" in " ".join(store.rebuild("r1"))
 
 
 text = st.text(max_size=20)
