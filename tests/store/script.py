@@ -2,29 +2,32 @@
 
 from __future__ import annotations
 
-import sqlite3
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
 
 from benchmarks.rehearsal import RUN, Rehearsal
-from rage_plugin.core.events import GENESIS, Event
+from rage_plugin.core.events import Event, Scalar
 from rage_plugin.store import RunStore, open_store
+from rage_plugin.store.write_path import STATE_TABLES
 
 ITEMS, TURNS = 4, 4
 STEPS = 1 + ITEMS * (TURNS + 1)
 """The start; then a tick a turn, and one more for the intent of each commit."""
 
+Tables = Mapping[str, Sequence[Mapping[str, Scalar]]]
+
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What one transaction of the run holds, and the log's head after it."""
+    """What one transaction of the run holds, and how everything stands after it."""
 
     events: Sequence[Event]
     at: float
     head: str
+    tables: Tables
 
 
 def record(folder: Path) -> list[Step]:
@@ -34,18 +37,22 @@ def record(folder: Path) -> list[Step]:
     for _ in range(ITEMS * TURNS):
         state = rehearsal.tick()
     assert state.run.status == "done"
-    steps = []
-    for _, rows in groupby(store.events(RUN), key=attrgetter("version")):
-        tick = list(rows)
-        steps.append(Step([row.event for row in tick], tick[0].at, tick[-1].hash))
+    ticks = [list(rows) for _, rows in groupby(store.events(RUN), key=attrgetter("version"))]
     store.close()
-    assert len(steps) == STEPS
+    assert len(ticks) == STEPS
+    steps, again = [], open_store(folder / "again.db")
+    for version, rows in enumerate(ticks):
+        events = [row.event for row in rows]
+        again.append(RUN, version, events, rows[0].at)
+        assert again.rebuild(RUN) == [], "the log does not tell these tables"
+        steps.append(Step(events, rows[0].at, rows[-1].hash, tables(again)))
+    again.close()
     return steps
 
 
-def head_at(steps: Sequence[Step], version: int) -> str:
-    """The log's head when a run stands at a version."""
-    return steps[version - 1].head if version else GENESIS
+def tables(store: RunStore) -> Tables:
+    """Every row of the run's state."""
+    return {table: store.rows(table, RUN) for table in STATE_TABLES}
 
 
 def version_of(store: RunStore) -> int:
@@ -54,13 +61,20 @@ def version_of(store: RunStore) -> int:
     return run.version if run else 0
 
 
+def differences(store: RunStore, steps: Sequence[Step]) -> list[str]:
+    """How a run differs from one that took the first steps and nothing else."""
+    version, found = version_of(store), []
+    if version and store.head(RUN) != steps[version - 1].head:
+        found.append("its log is not that of the steps")
+    if version and tables(store) != steps[version - 1].tables:
+        found.append("its tables are not those of the steps")
+    return found
+
+
 def problems(store: RunStore, steps: Sequence[Step]) -> list[str]:
-    """How a store differs from one that took the first steps of the run and nothing else."""
-    version = version_of(store)
-    found = []
-    if version:
-        found += [*store.verify_chain(RUN, head_at(steps, version)), *store.rebuild(RUN)]
-    with sqlite3.connect(store.db.path) as connection:
-        damage = [row[0] for row in connection.execute("PRAGMA integrity_check")]
-    connection.close()
+    """The differences, and what is wrong with the chain or with the file itself."""
+    found, check = differences(store, steps), "PRAGMA integrity_check"
+    if version_of(store):
+        found += store.verify_chain(RUN)
+    damage = store.db.read(lambda c: [row[0] for row in c.execute(check)])
     return found + [line for line in damage if line != "ok"]
