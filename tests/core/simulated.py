@@ -275,6 +275,7 @@ class _Deliver:
 
     def __init__(self, sim: Simulation) -> None:
         self._sim = sim
+        self._made = ("", "")
 
     def branch(self) -> str:
         return self._sim.branch
@@ -302,11 +303,12 @@ class _Deliver:
             word(self._sim)
 
     def revert(self, run: str, item: str, commit: str) -> str:
+        self._made = (self._sim.head, "base")
         self._sim.head = _id("revert", item, commit)
         return self._sim.head
 
     def made(self, commit: str) -> tuple[str, str]:
-        return "", "base"
+        return self._made
 
 
 def judgement(base: str, tree: str, verification: Verification, message: str = "m") -> Judgement:
