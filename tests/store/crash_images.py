@@ -35,18 +35,28 @@ class Synced:
     covers: int
 
 
-Entry = Call | Mark | Synced
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """What the small files beside the database hold, by name."""
+
+    files: dict[str, bytes]
+
+
+Entry = Call | Mark | Synced | Beside
 
 
 @dataclass
 class Recorder:
-    """An observer that keeps the log."""
+    """An observer that keeps the log; `beside` is the folder of the small files."""
 
+    beside: Path
     log: list[Entry] = field(default_factory=list)
     _covers: dict[str, int] = field(default_factory=dict)
+    _seen: dict[str, bytes] = field(default_factory=dict)
 
     def before(self, call: Call) -> None:
         """A write counts from when it begins, a sync covers what began before it."""
+        self._look()
         if call.kind == "sync":
             self._covers[call.path] = len(self.log)
         elif call.kind != "create":
@@ -60,7 +70,15 @@ class Recorder:
 
     def mark(self, kind: str, number: int) -> None:
         """What the writer knows from now on."""
+        self._look()
         self.log.append(Mark(kind, number))
+
+    def _look(self) -> None:
+        paths = sorted(self.beside.iterdir()) if self.beside.is_dir() else []
+        files = {path.name: path.read_bytes() for path in paths}
+        if files != self._seen:
+            self._seen = files
+            self.log.append(Beside(files))
 
 
 class _File:
@@ -113,7 +131,7 @@ def image(log: Sequence[Entry], cut: int, chance: random.Random, folder: Path) -
     """What the folder held, since it was synced last."""
     unsynced_names: set[str] = set()
     for number, entry in enumerate(log[:cut]):
-        if isinstance(entry, Mark):
+        if isinstance(entry, Mark | Beside):
             continue
         if isinstance(entry, Synced):
             files[entry.path].safe = max(files[entry.path].safe, entry.covers)
@@ -133,3 +151,18 @@ def image(log: Sequence[Entry], cut: int, chance: random.Random, folder: Path) -
             files[entry.path].calls.append((number, entry))
     for path, file in chance.choice(names).items():
         (folder / Path(path).name).write_bytes(file.content(chance))
+
+
+def notes(log: Sequence[Entry], cut: int, chance: random.Random, folder: Path) -> None:
+    """Write into `folder` what may be left of the small files; a deletion was synced."""
+    held: dict[str, list[bytes]] = {}
+    for entry in log[:cut]:
+        if isinstance(entry, Beside):
+            held = {n: [*held.get(n, [b""]), data] for n, data in entry.files.items()}
+    folder.mkdir()
+    for name, versions in held.items():
+        version = chance.choice(versions)
+        half = chance.random() < 0.2
+        (folder / name).write_bytes(
+            version[: chance.randrange(len(version) + 1)] if half else version
+        )

@@ -11,6 +11,7 @@ from pathlib import Path
 from benchmarks.rehearsal import RUN, Rehearsal
 from rage_plugin.core.events import Event, Scalar
 from rage_plugin.store import RunStore, open_store
+from rage_plugin.store.inspection import inspect
 from rage_plugin.store.write_path import STATE_TABLES
 
 ITEMS, TURNS = 4, 4
@@ -72,9 +73,5 @@ def differences(store: RunStore, steps: Sequence[Step]) -> list[str]:
 
 
 def problems(store: RunStore, steps: Sequence[Step]) -> list[str]:
-    """The differences, and what is wrong with the chain or with the file itself."""
-    found, check = differences(store, steps), "PRAGMA integrity_check"
-    if version_of(store):
-        found += store.verify_chain(RUN)
-    damage = store.db.read(lambda c: [row[0] for row in c.execute(check)])
-    return found + [line for line in damage if line != "ok"]
+    """The differences, and all that an audit of the database finds."""
+    return [*differences(store, steps), *inspect(store.db.path).problems]
