@@ -65,6 +65,7 @@ _DIGITS = re.compile(
       | (?<![\w#]) [45][0-9]{{2}}\ (?=(?:Not|Forbidden|Unauthorized|Bad|Internal|Service|Gateway
           |Too|Conflict|Unprocessable|Method|Request|Gone|Client|Server)\b)
       )
+    | (?<!\w) (?-i:tmp[a-z0-9_]{{8}}) (?!\w)  # `tempfile` of Python: one in twelve has no digit
     | (?<!\w) [0-9A-F]{{8}}-(?:[0-9A-F]{{4}}-){{3}}[0-9A-F]{{12}} (?!\w)
     | (?<!\w) (?:{_DAY})?
         (?: [0-9]{{4}}[-/.][0-9]{{2}}[-/.][0-9]{{2}} (?:[T\ _]{_CLOCK}{_ZONE})?
@@ -81,7 +82,7 @@ _DIGITS = re.compile(
 # ── words with digits: codes and names stay, ids go ──
 _HEXADECIMAL = re.compile(r"0x[0-9a-fA-F]+|(?=[0-9]*[a-fA-F])[0-9a-fA-F]{7,}")
 _CODE = re.compile(r"[A-Z]{1,8}[0-9]{1,5}")
-_TEMPORARY = re.compile(r"tmp_?(?:[a-z0-9_]{8}|(?=[a-z_]*[0-9])[a-z0-9_]{5,12})")
+_TEMPORARY = re.compile(r"tmp[a-z0-9_]{5,12}")
 _RUNS = re.compile(r"[0-9]+")
 _WORKER = re.compile(r"\[gw[0-9]+\]")
 _ID = re.compile(r"[A-Za-z0-9]+")
