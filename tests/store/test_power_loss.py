@@ -22,14 +22,14 @@ from .file_calls import Call, watched
 from .script import Step, problems, record, version_of
 
 IMAGES = int(os.environ.get("RAGE_POWER_LOSS", "100"))
-RECORDINGS = 4
+WAL_LIMITS = (400_000, 200_000, 100_000, 4 << 20)
+"""Of each recording: the log is copied back seldom, often, after each step, only at the end."""
 NEXT_BOOT = "b" * 36
 
 
 @pytest.fixture(autouse=True)
-def small_logs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The log is copied back every few steps, and cut when it starts over."""
-    monkeypatch.setattr(db, "WAL_LIMIT", 200_000)
+def short_logs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A log that starts over is cut."""
     limit = db._PRAGMAS.replace(f"journal_size_limit = {(4 << 20) // 4}", "journal_size_limit = 9")
     assert limit != db._PRAGMAS
     monkeypatch.setattr(db, "_PRAGMAS", limit)
@@ -122,7 +122,8 @@ def images(
     folder: Path, steps: Sequence[Step], recording: int, count: int
 ) -> list[tuple[int, list[str]]]:
     """The number of each image in which something is wrong, and what."""
-    log = recorded(folder / "real" / "rage.db", steps, random.Random(recording))
+    with mock.patch.object(db, "WAL_LIMIT", WAL_LIMITS[recording]):
+        log = recorded(folder / "real" / "rage.db", steps, random.Random(recording))
     found = []
     for number in range(count):
         chance = random.Random(f"{recording} {number}")
@@ -137,7 +138,7 @@ def images(
     return found
 
 
-@pytest.mark.parametrize("recording", range(RECORDINGS))
+@pytest.mark.parametrize("recording", range(len(WAL_LIMITS)))
 def test_no_acknowledged_step_is_lost_to_a_power_cut(
     tmp_path: Path, steps: list[Step], recording: int
 ) -> None:
@@ -145,7 +146,7 @@ def test_no_acknowledged_step_is_lost_to_a_power_cut(
 
     The audit finds nothing wrong either, whatever became of the heads that are noted beside.
     """
-    assert images(tmp_path, steps, recording, -(-IMAGES // RECORDINGS)) == []
+    assert images(tmp_path, steps, recording, -(-IMAGES // len(WAL_LIMITS))) == []
 
 
 @pytest.mark.parametrize("synchronous", ["NORMAL", "OFF"])
@@ -155,7 +156,7 @@ def test_without_its_sync_a_step_is_lost(
     """What shows that the images above can lose something."""
     connect = db.Db._connect
     monkeypatch.setattr(db.Db, "_connect", lambda self, _: connect(self, synchronous))
-    found = images(tmp_path, steps, 0, 30)
+    found = images(tmp_path, steps, 3, 30)
     assert any("steps were acknowledged" in line for _, wrong in found for line in wrong)
 
 
