@@ -197,7 +197,8 @@ class Simulation:
                 word = command.text if command.verb == "answer" else command.target
                 resume.decided(self.parts, command.verb, word)
             case "resume":
-                self.script, chat = TurnScript(), Session("h", session, "w")
+                self.script = replace(self.script, judging=None, acting=None)
+                chat = Session("h", session, "w")
                 alive = "dead" if self.dead else "alive"
                 with (
                     patch("rage_plugin.resume.holder", lambda: "driver"),
