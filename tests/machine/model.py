@@ -16,10 +16,21 @@ from .world import LIMITS
 MORE = ("LIMIT_TOKENS", "LIMIT_ITERATIONS", "LIMIT_TIME")
 """Reasons that a bare resume does not lift while the limit is as it was."""
 UNCOUNTED = frozenset(
-    "SCOPE CIRCUIT_BREAKER CHECK_COULD_NOT_RUN COMMIT_FAILED WORKSPACE_MOVED SPEC_DEVIATION"
-    " NEEDS_CLARIFICATION CRITICAL_ISSUE USER".split()
+    [
+        "SCOPE",
+        "CIRCUIT_BREAKER",
+        "CHECK_COULD_NOT_RUN",
+        "COMMIT_FAILED",
+        "WORKSPACE_MOVED",
+        "SPEC_DEVIATION",
+        "NEEDS_CLARIFICATION",
+        "CRITICAL_ISSUE",
+        "USER",
+    ]
 )
 """A turn that ends in one of these may be counted with the next one."""
+ENDS = {"pause": "USER", "stop": ""}
+"""Words that end or hold up a run, and the reason that stands then."""
 OVER = frozenset({"stopped", "done", "failed"})
 
 

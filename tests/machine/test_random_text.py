@@ -150,7 +150,8 @@ ACTS = ("nothing", "red", "red again", "green", "unverified", "undo")
 
 def lived(said: Said, acts: Sequence[str], reasons: Sequence[str]) -> list[object]:
     """What became of a run: after each turn, everything that a decision shows in."""
-    world, told = World(), []
+    world = World()
+    told: list[object] = []
     world.add_item(ItemSpec("1", said.title, said.body, source_of("1"), said.criteria, ("t",)))
     world.add_item(ItemSpec("2", said.title, said.body, source_of("2"), said.criteria))
     world.targets = {"#9": ("1", "2")}

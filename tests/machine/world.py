@@ -112,7 +112,9 @@ class World:
     def at(self, place: str) -> None:
         """The running process has come to a place."""
         if (act := self.meanwhile.pop(place, None)) is not None:
+            dies, self.dies_at = self.dies_at, ""  # somebody else acts, and lives
             act()
+            self.dies_at = dies
         if self.dies_at == place:
             self.dies_at = ""
             raise Killed(place)
@@ -371,7 +373,7 @@ class Survey:
 def compose(world: World, database: Path) -> Workspace:
     """The rooms of one process: everything from memory, and the real store on a real file."""
     db = FastDb(database)
-    db.at = world.at  # type: ignore[method-assign]
+    db.at = world.at
     store = RunStore(db)
     parts = Parts(
         workspace=REPOSITORY,
