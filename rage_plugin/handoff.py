@@ -157,7 +157,7 @@ def lines(data: HandoffData) -> str:
         out.append("What you said that still holds:")
         out += [f"  {one_line(text, _LONG)}" for text in data["corrections"]]
     out.append("What you should do now:")
-    out += [f"  {text}" for text in data["now"]]
+    out += [f"  {one_line(text, 2 * _LONG)}" for text in data["now"]]
     chat = data["next_in_chat"]
     out += [f"    {both(shell, c)}" for shell, c in zip(data["next"], chat, strict=True)]
     where = f", branch {data['branch']}" if data["branch"] else ""

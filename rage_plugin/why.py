@@ -118,7 +118,7 @@ def lines(data: WhyData) -> str:
         more = len(step["checks"]) - CHECKS
         out += [f"      … and {more} more checks"] if more > 0 else []
     out.append("What moves it on:")
-    out += [f"  {text}" for text in data["moves"]]
+    out += [f"  {one_line(text, _TEXT)}" for text in data["moves"]]
     pairs = zip(data["next"], data["next_in_chat"], strict=True)
     out += [f"    {both(shell, chat)}" for shell, chat in pairs]
     return clean(out)

@@ -159,7 +159,7 @@ def test_limits_that_are_typed_again_hold_for_the_run_that_goes_on(project: Proj
     """F004: the same target goes on, with its old limits or with the new ones."""
     paused = project.run([reply("Hm.")], "#5", "--max-iterations", "1")
     assert paused.code == 4
-    assert paused.data["next"] == 'rage run "#5" | rage stop'
+    assert paused.data["next"] == 'rage run "#5" --max-iterations +5 | rage stop'
     work = [reply("", FIX), reply("Fixed.")]
     again = project.run(work)
     assert again.code == 4
