@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from rage_plugin.core.model import ItemSpec, RunState
+from rage_plugin.flag import active_flag
 from rage_plugin.hookspecs import Continue, ToolOutcome, Turn
 
 from .processes import Process, Table, session
@@ -109,3 +110,49 @@ def test_a_chat_that_crashed_drives_its_run_again(table: Table, chat: Process) -
     said = Process(table, session("chat", "s2")).says("/rage start #9")
     assert said is not None
     assert said.error
+
+
+def test_a_session_that_was_taken_over_from_ends_without_the_run(
+    table: Table, chat: Process
+) -> None:
+    """Law 10: the old chat's end paused the run that another chat drove by then."""
+    second = Process(table, session("chat", "s2"))
+    second.says("/rage pause")
+    second.says("/rage resume")
+    chat.ends()
+    assert now(table).run.status == "active"
+    assert Path(active_flag()).exists(), "hosts that look for the flag see the run"
+    assert second.asks(0) is not None
+
+
+def test_work_that_an_error_cut_short_is_not_judged_before_the_last_one(
+    table: Table, chat: Process
+) -> None:
+    """F147: the second of three errors counted as the last, and cost an attempt."""
+    for number in range(2):
+        chat.asks(0)
+        table.world.files[code_of("1")] = f"red {number}"
+        chat.rests(Turn(LINE, "error", "boom"))
+    assert table.world.judged == []
+    chat.asks(0)
+    chat.rests(Turn(LINE, "error", "boom"))
+    assert len(table.world.judged) == 1
+    assert now(table).run.pause_reason == "PROVIDER_ERRORS"
+
+
+@pytest.mark.xfail(strict=True, reason="an open intent is looked up for the tree of now alone")
+def test_a_commit_without_its_receipt_is_found_whatever_the_files_are_now(
+    table: Table, chat: Process
+) -> None:
+    """F007: the run waits with COMMIT_FAILED, and the commit is in no report."""
+    chat.asks(0)
+    table.world.files[code_of("1")] = "green 1"
+    table.world.dies_at = "commit:after"
+    chat.rests(Turn(LINE))
+    again = Process(table, session("chat", "s1"))
+    again.begins()
+    again.asks(0)
+    table.world.files[code_of("1")] = "green 2"
+    again.rests(Turn(LINE))
+    state = now(table)
+    assert state.items["1"].commit == table.world.head, state.run.pause_detail
