@@ -336,7 +336,7 @@ def _close_turn(walk: Walk) -> Step:
     if reached := limits.run_limit(state):
         reason, detail = reached.reason, reached.detail
         if reason is PauseReason.PROVIDER_ERRORS and seen.error:
-            detail = f"{detail}; the last: {seen.error}"
+            detail = f"{detail}; the last: {seen.error[:300]}"
         return _pause(walk, reason, detail)
     spent = limits.item_limit(state)
     if spent:

@@ -18,8 +18,8 @@ ROOM = 1_200
 """Bytes of JSON that an observation takes at most."""
 WORDS = 300
 """Characters of a free text that are kept: what a decision quotes of one at most."""
-SHARE = 400
-"""Bytes that gates, scope and markers may take, each: the rest is left for changed paths."""
+SHARE, MARKED = 400, 700
+"""Bytes that gates and scope may take each, and markers: the rest is left for changed paths."""
 PLAIN = Seen("", (), None, "", "done", 0, 0.0)
 """What is at its default here is not written down."""
 NUMBERS = ("tree", "reason", "tokens", "now", "turn", "cosmetic", "elapsed", "stale", "size")
@@ -50,7 +50,7 @@ def recorded(seen: Seen) -> dict[str, object]:
         if text := room.text(name, getattr(seen, name)):
             kept[name] = text
     markers = [{k: v for k, v in asdict(m).items() if v} for m in seen.markers]
-    if told := room.some("markers", markers):
+    if told := room.some("markers", markers, share=MARKED):
         kept["markers"] = told
     paths = [f"{change.status} {change.path}" for change in seen.changes]
     if shown := room.some("changes", paths, share=ROOM):

@@ -53,7 +53,9 @@ def newer_evidence(state: RunState, approach: Approach) -> str:
     by = [n for n, f in enumerate(state.failures) if f.evidence == approach.retired_by]
     if by:
         known = state.failures[by[-1]]
-        others = [f for f in state.failures[by[-1] + 1 :] if f.signature != known.signature]
+        later = state.failures[by[-1] + 1 :]
+        # A failed tool call or a change out of scope was no attempt: it names no approach.
+        others = [f for f in later if f.approach and f.signature != known.signature]
         if others:
             return others[-1].evidence
     return ""

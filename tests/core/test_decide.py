@@ -94,6 +94,13 @@ def test_three_provider_errors_in_a_row_pause_the_run() -> None:
     assert sim.turn(TurnScript(reason="error")).run.pause_reason is PauseReason.PROVIDER_ERRORS
 
 
+def test_a_providers_error_is_quoted_in_part() -> None:
+    """F026: a decision quotes no more of a free text than the log keeps of it."""
+    sim = Simulation(always(V.FAIL), [GATED], Limits(provider_errors=1))
+    detail = sim.turn(TurnScript(reason="error", error="x" * 9_000)).run.pause_detail
+    assert detail.endswith(f"the last: {'x' * 300}")
+
+
 def test_work_that_is_done_at_the_last_error_counts() -> None:
     """Evidence is looked at before limits."""
     sim = Simulation(always(V.PASS), [GATED])

@@ -158,6 +158,18 @@ def test_another_error_of_another_approach_opens_a_retired_one() -> None:
     assert (row.status, row.readmitted_by) == ("open", sim.state.failures[-1].evidence)
 
 
+def test_what_was_no_attempt_opens_nothing() -> None:
+    """F014: a tool call that fails again and again says nothing for an approach that failed."""
+    sim = failing(["m", "m"])
+    sim.turn(TurnScript("t1", SLICE))
+    sim.turn(TurnScript("t2"))
+    sim.turn(TurnScript(proposal=OTHER))
+    state = sim.turn(TurnScript(stuck=STUCK))
+    assert STUCK in state.last_failure
+    sim.turn(TurnScript(proposal=SLICE))
+    assert sim.log[-2].kind == "approach_refused"
+
+
 def test_an_approach_that_was_opened_again_is_retired_again() -> None:
     """F014: its old pardon goes with it; what opened it once does not open it twice."""
     sim = failing(["m", "m", "m"])

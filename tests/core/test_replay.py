@@ -36,24 +36,16 @@ from .simulated import RUN, Logged, Simulation, TurnScript, Word, judgement, kil
 from .test_decide import GATED, OPEN, SLICE
 
 V = Verification
-WORDS = st.text(max_size=40)
-MARKERS = st.builds(
-    Marker,
-    st.sampled_from(
-        [
-            PauseReason.SPEC_DEVIATION,
-            PauseReason.NEEDS_CLARIFICATION,
-            PauseReason.CRITICAL_ISSUE,
-        ]
-    ),
-    WORDS,
-    st.lists(WORDS, max_size=3).map(tuple),
+KINDS = st.sampled_from(
+    [PauseReason.SPEC_DEVIATION, PauseReason.NEEDS_CLARIFICATION, PauseReason.CRITICAL_ISSUE]
 )
+SHORT = st.text(st.characters(codec="ascii", exclude_categories=["Cc"]), max_size=12)
 
 
 def sights(words: st.SearchStrategy[str], most: int) -> st.SearchStrategy[Seen]:
     """Observations with texts and lists of some size."""
     several = st.lists(words, max_size=most).map(tuple)
+    markers = st.builds(Marker, KINDS, words, several)
     return st.builds(
         Seen,
         st.sampled_from(["", "a" * 40, "t1"]),
@@ -68,7 +60,7 @@ def sights(words: st.SearchStrategy[str], most: int) -> st.SearchStrategy[Seen]:
         cosmetic=st.booleans(),
         elapsed=st.floats(0, 1e6),
         size=st.tuples(st.integers(0, 10**6), st.integers(0, 10**6)),
-        markers=st.lists(MARKERS, max_size=min(most, 4)).map(tuple),
+        markers=st.lists(markers, max_size=min(most, 4)).map(tuple),
         deviation=words,
         stale=st.booleans(),
         stuck=words,
@@ -79,7 +71,7 @@ def as_stored(told: object) -> dict[str, object]:
     return json.loads(json.dumps(told))
 
 
-@given(sights(st.text(st.characters(codec="ascii", exclude_categories=["Cc"]), max_size=12), 3))
+@given(sights(SHORT, 3))
 def test_an_observation_survives_the_log(seen: Seen) -> None:
     """F026: what a usual tick saw comes back as it was."""
     assert restored(as_stored(recorded(seen))) == (seen, True)
