@@ -17,7 +17,7 @@ import pytest
 
 from .script import STEPS
 
-SHARDS = 4
+SHARDS = 6
 
 
 @pytest.mark.parametrize("shard", range(SHARDS))
