@@ -9,14 +9,23 @@ from __future__ import annotations
 import shlex
 from pathlib import Path
 
+from .core.errors import RageError
 from .store.inspection import AuditResult, inspect
 
 
 def verify(store_path: Path, run: str | None, head: str | None) -> tuple[str, dict[str, object]]:
     """Audit the database, or its file and one run; nothing is wrong where `problems` is empty.
 
-    Raises `RageError` where another process keeps the database locked.
+    Raises `RageError` where there is nothing to look at, and where another process keeps the
+    database locked.
     """
+    # Notes without a database are a database that is gone, which is a problem.
+    if not store_path.exists() and not (store_path.parent / "heads").exists():
+        raise RageError(
+            f"There is no database at {store_path}: no run was recorded, or its folder is gone",
+            kept="Nothing was changed",
+            next="rage run TARGET",
+        )
     result = inspect(store_path, run, head)
     following = _next(store_path, result)
     data: dict[str, object] = {

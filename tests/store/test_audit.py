@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from rage_plugin.audit_command import verify
-from rage_plugin.core.errors import IllegalTransition
+from rage_plugin.core.errors import IllegalTransition, RageError
 from rage_plugin.core.events import GENESIS, Event, Put
 from rage_plugin.core.fold import apply
 from rage_plugin.core.model import ItemState, RunState
@@ -154,6 +154,17 @@ def test_the_audit_in_words_and_as_json(store: RunStore, path: Path, head: str) 
     assert lines[0] == f"NOT intact: {len(data['problems'])} problems"
     assert "  run r1: event 2 was altered" in lines
     assert [line for line in lines if line.startswith("  next: mv ")]
+
+
+def test_no_database_is_one_line_and_a_database_that_is_gone_a_problem(
+    store: RunStore, path: Path, head: str, tmp_path: Path
+) -> None:
+    with pytest.raises(RageError, match="no run was recorded"):
+        verify(tmp_path / "rage" / "rage.db", None, None)
+    assert not (tmp_path / "rage").exists()
+    store.close()
+    path.unlink()
+    assert verify(path, None, None)[1]["problems"] == [f"{path} is not there"]
 
 
 def test_bytes_that_are_no_text_are_a_problem_of_the_run(
