@@ -20,6 +20,7 @@ from .script import STEPS
 SHARDS = 6
 
 
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("shard", range(SHARDS))
 def test_a_run_goes_on_wherever_its_process_was_killed(shard: int) -> None:
     """F007: 100 % resume; no acknowledged step lost, none taken twice, no half of one kept."""
