@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from functools import cache
 from itertools import groupby
 from operator import attrgetter
@@ -131,7 +131,8 @@ def _breaks(connection: sqlite3.Connection, run: str, head: str | None) -> Itera
 
 def _is_whole(row: StoredEvent) -> bool:
     """Whether the row's hash is the hash of its columns."""
-    if [type(value) for value in astuple(row)] != [str, int, int, float, str, str, str, str]:
+    types = [type(getattr(row, name)) for name in StoredEvent.__slots__]
+    if types != [str, int, int, float, str, str, str, str]:
         return False
     columns = (row.prev, row.run, row.seq, row.at, row.kind, row.body)
     return row.hash in (link(*columns, row.version), link(*columns))
