@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from .core import decide, facts, lifecycle, limits
+from .core import facts, lifecycle, limits
 from .core.errors import Refused
 from .core.events import Event, Scalar
 from .core.fold import apply
@@ -166,7 +166,7 @@ def _with_end(state: RunState, event: Event, row: Evidence, now: float) -> list[
     if next_item(tuple(after.items.values())) is not None:
         detail = "The next item can be begun"
         return [event, lifecycle.paused(after, PauseReason.USER, detail, now)]
-    end = decide.closing(after, now)
+    end = lifecycle.closing(after, now)
     return [event, replace(end, evidence=(row.id,)) if end.kind == "run_done" else end]
 
 

@@ -378,7 +378,7 @@ def _after_item(walk: Walk) -> Step:
     failed = item is not None and item.state is ItemState.FAILED
     chosen = next_item(tuple(state.items.values()))
     if chosen is None:
-        return Record(closing(state, seen.now), edge=False)
+        return Record(lifecycle.closing(state, seen.now), edge=False)
     if failed and item is not None and allowed.on_failed_item == "pause":
         return _pause(walk, PauseReason.ITEM_FAILED, f"{item.id} failed: {item.reason}")
     if seen.reason == "interrupt":
@@ -389,29 +389,3 @@ def _after_item(walk: Walk) -> Step:
     if reached := limits.run_limit(state):
         return _pause(walk, reached.reason, reached.detail)
     return Begin(chosen)
-
-
-def closing(state: RunState, now: float) -> Event:
-    """No item can be begun: done when all are done, else the run waits for a person."""
-    items = state.items.values()
-    if all(i.state in (ItemState.DONE, ItemState.SKIPPED) for i in items):
-        count = sum(i.state is ItemState.DONE for i in items)
-        said = {0: "Nothing to do", 1: "The item is done"}.get(count, f"All {count} items are done")
-        return lifecycle.finished(state, said, now)
-    unverified = [i.id for i in items if i.verification is Verification.UNVERIFIED]
-    failed = [i.id for i in items if i.state is ItemState.FAILED]
-    waiting = [i.id for i in items if i.state is ItemState.PENDING]
-    parts = []
-    if failed:
-        parts.append(f"{_ids(failed)} failed")
-    if unverified:
-        parts.append(f"{_ids(unverified)} waits for `rage accept` or `rage reject`")
-    if waiting:
-        parts.append(f"{_ids(waiting)} waits for what came before")
-    reason = PauseReason.ITEM_FAILED if failed else PauseReason.UNVERIFIED
-    return lifecycle.paused(state, reason, "; ".join(parts), now)
-
-
-def _ids(ids: Sequence[str]) -> str:
-    shown = ", ".join(f"#{i}" for i in ids[:5])
-    return f"{shown} (+{len(ids) - 5} more)" if len(ids) > 5 else shown

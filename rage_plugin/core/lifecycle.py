@@ -23,6 +23,7 @@ from .model import (
     Run,
     RunState,
     RunStatus,
+    Verification,
 )
 from .phases import check_item_edge, check_phase_edge
 from .rows import evidence, put_evidence, put_item, put_run, short_id, without
@@ -232,6 +233,27 @@ def limits_changed(state: RunState, limits: str, why: str) -> Event:
     return Event("limits", why, (put_run(state.run.id, {"limits": limits}),))
 
 
+def closing(state: RunState, now: float) -> Event:
+    """No item can be begun: done when all are done, else the run waits for a person."""
+    items = state.items.values()
+    if all(i.state in (ItemState.DONE, ItemState.SKIPPED) for i in items):
+        count = sum(i.state is ItemState.DONE for i in items)
+        said = {0: "Nothing to do", 1: "The item is done"}.get(count, f"All {count} items are done")
+        return finished(state, said, now)
+    unverified = [i.id for i in items if i.verification is Verification.UNVERIFIED]
+    failed = [i.id for i in items if i.state is ItemState.FAILED]
+    waiting = [i.id for i in items if i.state is ItemState.PENDING]
+    parts = []
+    if failed:
+        parts.append(f"{_ids(failed)} failed")
+    if unverified:
+        parts.append(f"{_ids(unverified)} waits for `rage accept` or `rage reject`")
+    if waiting:
+        parts.append(f"{_ids(waiting)} waits for what came before")
+    reason = PauseReason.ITEM_FAILED if failed else PauseReason.UNVERIFIED
+    return paused(state, reason, "; ".join(parts), now)
+
+
 def _ended(
     state: RunState, status: RunStatus, detail: str, now: float, reason: PauseReason | None
 ) -> Event:
@@ -245,3 +267,8 @@ def _ended(
     if status is RunStatus.DONE:
         values["phase"] = Phase.DONE
     return Event(f"run_{status}", detail, (put_run(run.id, values),), data={"reason": reason})
+
+
+def _ids(ids: Sequence[str]) -> str:
+    shown = ", ".join(f"#{i}" for i in ids[:5])
+    return f"{shown} (+{len(ids) - 5} more)" if len(ids) > 5 else shown
