@@ -33,6 +33,8 @@ def test_a_run_goes_on_wherever_its_process_was_killed(shard: int) -> None:
         text=True,
         check=False,
     )
+    if "hides the functions" in done.stderr:
+        pytest.skip("this Python hides the functions of its SQLite")
     assert done.returncode == 0, done.stderr
     lines = [json.loads(line) for line in done.stdout.splitlines()]
     calls = sum((Counter(line["calls"]) for line in lines if "calls" in line), Counter())
