@@ -183,7 +183,7 @@ def killed(blank: Path, folder: Path, place: int) -> dict[str, Any]:
         "hashes": hashes,
         "commits": [line.split("\t") for line in log.splitlines()],
         "dirty": made.git("status", "--porcelain"),
-        "parts": [(made.root / f"parts/{item}.txt").read_text() for item in ITEMS],
+        "parts": [path.read_text() for path in sorted(made.root.glob("parts/*.txt"))],
         "said": (made.home / "err.txt").read_text()[-2000:],
     }
 
