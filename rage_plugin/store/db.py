@@ -32,6 +32,7 @@ _DENIED = frozenset(
     {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH}
 )
 _DAMAGED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
+_DAMAGE = ("unsupported file format", "Could not decode to UTF-8", "malformed")
 _FAILED = frozenset({sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR})
 
 # The log is cut back to this size when it starts over, so that its size says how much is in it.
@@ -214,7 +215,8 @@ class Db:
             )
         if code in _DENIED:
             return self._denied(error)
-        if code in _DAMAGED:
+        # Two kinds of damage have no code of their own: a flipped bit in the header, or in a text.
+        if code in _DAMAGED or any(words in str(error) for words in _DAMAGE):
             return self._damaged(str(error))
         if code in _FAILED:
             return RageError(

@@ -77,6 +77,14 @@ def test_a_database_with_a_page_overwritten(filled: Path) -> None:
     assert "malformed" in refused(filled)
 
 
+def test_a_flipped_bit_of_the_schema_format(filled: Path) -> None:
+    """Damage that SQLite gives no code of its own is told like any other."""
+    data = bytearray(filled.read_bytes())
+    data[47] ^= 0x40
+    filled.write_bytes(bytes(data))
+    assert "cannot be used" in refused(filled)
+
+
 def test_a_database_cut_to_nothing_beside_its_log(path: Path) -> None:
     """SQLite would throw the log away; acknowledged steps may be in it."""
     store = open_store(path)
