@@ -13,6 +13,7 @@ from .commands import Command, help_text
 from .core import dialogue
 from .core.errors import Refused
 from .core.model import RunState, RunStatus
+from .core.oneline import one_line
 from .core.ports import Progress
 from .core.replay import replayed
 from .hookspecs import Session
@@ -71,7 +72,7 @@ def answer(room: Room, session: Session, command: Command, progress: Progress) -
             started = intake.start(parts, session, command, new_run_id(), holder.holder())
             return Answer(started.text, _report(parts, started.state), started.state, started.brief)
         case "status":
-            return _status(parts)
+            return _status(parts, session)
         case "report":
             return _full_report(parts)
         case "context":
@@ -128,7 +129,7 @@ def _told(command: Command, state: RunState) -> str:
     match command.verb:
         case "correct":
             said = f"Recorded as correction {state.run.plan_version}: the plan is superseded.\n"
-            holding = "; ".join(state.directives[-3:])
+            holding = "; ".join(one_line(text, 120) for text in state.directives[-3:])
             return f"{said}What holds now: {holding}\n"
         case "accept":
             return f"Accepted: {item} is done, on your word.\n"
@@ -154,6 +155,8 @@ def _resume(parts: Parts, session: Session, command: Command, progress: Progress
     text = report.status_line(ticked.state)
     if ticked.state.run.status is RunStatus.PAUSED:
         text = dialogue.lines(dialogue.dialogue(ticked.state))
+        if session.one_run:  # typed as `rage run` in a shell
+            text = report.for_shell(text, ticked.state.run.target)
     return Answer(text, _report(parts, ticked.state), ticked.state, ticked.text)
 
 
@@ -192,14 +195,16 @@ def _report(parts: Parts, state: RunState) -> dict[str, object]:
     return dict(report.report(parts.store, state.run.id))
 
 
-def _status(parts: Parts) -> Answer:
+def _status(parts: Parts, session: Session) -> Answer:
     run = parts.store.active_run(parts.workspace) or parts.store.last_run(parts.workspace)
     if run is None:
         return Answer(f"{control.NO_RUN}. Next: /rage start TARGET", {"status": "none"})
     state = parts.store.load(run.id)
     text = report.status_line(state)
     if run.status is RunStatus.ACTIVE and holder.liveness(run.holder) == "dead":
-        text += f". Its host is gone. Next: /rage adopt {run.id}"
+        text += f". Its host is gone. Next: /rage start {run.target}"
+    if session.host == SHELL:
+        text = report.typed_in_a_shell(text)
     return Answer(text, _report(parts, state), state)
 
 

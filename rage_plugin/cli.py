@@ -20,7 +20,7 @@ from . import __version__, hosts
 from .commands import VERBS, Command, help_text, parse_words
 from .core.errors import RageError, Refused, UsageError
 from .hookspecs import Session
-from .report import no_report
+from .report import no_report, typed_in_a_shell
 
 DONE, REFUSED, USAGE, FAULT, PERSON, INTERRUPTED = 0, 1, 2, 3, 4, 130
 """Exit codes (F155): done; failed or refused; usage; internal fault; needs a person; interrupt."""
@@ -146,7 +146,8 @@ def _wish(command: Command, words: list[str], workspace: str, as_json: bool) -> 
     """A shell has no agent: the wish is recorded, and the bound host takes it up."""
     import shlex  # noqa: PLC0415
 
-    from . import bootstrap, intake, wish  # noqa: PLC0415
+    from . import bootstrap, intake, report, wish  # noqa: PLC0415
+    from .core.dialogue import dialogue, needs  # noqa: PLC0415
 
     room = bootstrap.open_workspace(workspace)
     try:
@@ -157,14 +158,20 @@ def _wish(command: Command, words: list[str], workspace: str, as_json: bool) -> 
                 raise Refused(planned["problem"])
         elif run is None:
             raise Refused("There is no run to resume in this workspace", next="rage run TARGET")
+        elif command.verb == "adopt" and command.target != run.id:
+            raise Refused(f"The run of this workspace is {run.id}", next=f"rage adopt {run.id}")
+        elif run.pause_reason is not None and needs(run.pause_reason) in ("answer", "ruling"):
+            state = room.store.load(run.id)
+            raise Refused(report.reason(run), next=" or ".join(dialogue(state).commands))
         line = " ".join(shlex.quote(w) if set(w) & set(" \t'\"\\") else w for w in words)
         wish.make(room.state, f"/rage {line}", run.id if run else "")
     finally:
         room.close()
-    target = command.target or (run.target if run else "TARGET")
+    target = run.target if run is not None else command.target
+    more = "".join(f" {word}" for word in words[1:]) if command.verb == "resume" else ""
     text = (
         "Recorded for an hour: a chat of this workspace takes it up with its next message. "
-        f'A shell has no agent; to work from here: rage run "{target}"'
+        f'A shell has no agent; to work from here: rage run "{target}"{more}'
     )
     _say(json.dumps({"recorded": words}) if as_json else text)
 
@@ -277,9 +284,20 @@ HOST = (
 )
 
 
+def _root(workspace: str) -> str:
+    """The repository's top folder: items, gates, checks and the tools start from there."""
+    from .repository import Repository  # noqa: PLC0415
+
+    try:
+        return str(Repository(Path(workspace)).root)
+    except RageError:
+        return workspace  # whoever needs a repository says so
+
+
 def _run(host: str, model: str, workspace: str, as_json: bool, **values: Any) -> None:
     words = _words("start", START, values)
     command = parse_words(words)
+    workspace = _root(workspace)
     _refuse_tools("run", workspace)
     options = words[1 + len(values["target"]) :]
     entry = hosts.find(host)
@@ -294,7 +312,8 @@ def _run(host: str, model: str, workspace: str, as_json: bool, **values: Any) ->
 
 
 def _chat(host: str, model: str, without_rage: bool, workspace: str) -> None:
-    driven = hosts.Driven(hosts.find(host), workspace, model, with_rage=not without_rage)
+    root = _root(workspace)
+    driven = hosts.Driven(hosts.find(host), root, model, with_rage=not without_rage)
     sys.exit(driven.chat())
 
 
@@ -333,7 +352,7 @@ def completion(shell: str) -> None:
 
 def _for_a_shell(error: RageError) -> str:
     """An error's line with commands as a shell takes them."""
-    return error.line().replace("/rage ", "rage ")
+    return typed_in_a_shell(error.line())
 
 
 def main() -> NoReturn:

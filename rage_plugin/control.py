@@ -34,9 +34,14 @@ NO_RUN = "There is no run in this workspace"
 def current(parts: Parts) -> Run:
     """The run that is active or paused here, or `Refused`."""
     run = parts.store.active_run(parts.workspace)
-    if run is None:
-        raise Refused(NO_RUN, next="/rage start TARGET")
-    return run
+    if run is not None:
+        return run
+    over = parts.store.last_run(parts.workspace)
+    if over is not None:
+        raise Refused(
+            f"Run {over.id} on {over.target} is {over.status} already", next="/rage report"
+        )
+    raise Refused(NO_RUN, next="/rage start TARGET")
 
 
 def pause(parts: Parts, detail: str = "A person paused the run") -> RunState:

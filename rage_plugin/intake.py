@@ -193,7 +193,9 @@ def taken(held: Run) -> Refused:
         f"Run {held.id} on {held.target} is {held.status} in this workspace "
         f"({held.host}, session {held.session})",
         kept="Nothing was changed",
-        next="/rage resume takes it up, /rage stop ends it",
+        next=f"/rage start {held.target}, or /rage stop"
+        if held.status is RunStatus.PAUSED
+        else "/rage status, /rage pause or /rage stop",
     )
 
 

@@ -22,6 +22,8 @@ from .core.ports import Store
 
 WORDS = ("done", "failed", "unverified", "in_progress", "claimed", "pending", "skipped")
 """What an item can be called in a report, in the order of its totals."""
+_STARTS = re.compile(r"(?<![\w./-])/rage start (#?[\w:./-]+)")
+_SLASH = re.compile(r"(?<![\w./-])/rage (?=[a-z])")
 _CUT = re.compile(r"\+(\d+) more")
 _NAME, _REASON = 80, 240
 """Characters of a title and of a reason on a line for a person."""
@@ -125,7 +127,13 @@ def for_shell(text: str, target: str) -> str:
     """A chat's commands as a shell takes them: there a run goes on with `rage run TARGET`."""
     run = f"rage run {_quoted(one_line(target))}"
     text = text.replace(f"/rage start {one_line(target)}", run).replace("/rage resume", run)
-    return text.replace("/rage ", "rage ")
+    return typed_in_a_shell(text)
+
+
+def typed_in_a_shell(text: str) -> str:
+    """A chat's commands without their slash; a path that ends in `/rage` is none."""
+    text = _STARTS.sub(lambda m: f"rage run {_quoted(m[1])}", text)
+    return _SLASH.sub("rage ", text)
 
 
 def _quoted(target: str) -> str:

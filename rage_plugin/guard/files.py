@@ -31,6 +31,12 @@ _HELPERS = {
     "rg": ("--pre", "--hostname-bin"),
     "man": ("-P", "--pager", "-H"),
 }  # fmt: skip
+_GITS_OWN = (
+    "HEAD", "ORIG_HEAD", "FETCH_HEAD", "config", "index", "description", "packed-refs", "hooks",
+    "info", "logs", "objects", "refs", "main", "master", "x.pack", "x.idx", "pre-commit.sample",
+    "rage", "rage.db", "rage.db-wal", "rage.db-shm", "verdicts.db", "events.jsonl", "wish.json",
+)  # fmt: skip
+"""Names below `.git` that no name pattern of a `find` from above it may stand for."""
 _IGNORING = ("--exclude", "--ignore", "--extend-exclude", "-x", "-I")
 
 
@@ -130,13 +136,17 @@ def _check_find_removal(starts: Sequence[Word], words: Sequence[Word], place: Pl
     for start in starts:
         if start.text is None or start.glob or not place.inside(start.text):
             raise Refusal("find removes something outside the workspace")
+        if place.is_git(start.text):
+            raise Refusal(f"{start.text}: .git belongs to git and to RAGE", sure=True)
         if not place.inside(start.text, strictly=True) and (not named or loose):
             raise Refusal("find would remove without a name that keeps .git out of it")
 
 
 def _says_something(pattern: str | None) -> bool:
-    letters = [c for c in pattern or "" if c not in "*?[]."]
-    return len(letters) >= 2 and not fnmatch.fnmatchcase(".git", (pattern or "").casefold())
+    folded = (pattern or "").casefold()
+    letters = [c for c in folded if c not in "*?[]."]
+    names = (".git", *_GITS_OWN)
+    return len(letters) >= 2 and not any(fnmatch.fnmatchcase(n.casefold(), folded) for n in names)
 
 
 def _check_copy(name: str, words: Sequence[Word], place: Place) -> None:

@@ -183,13 +183,16 @@ class Db:
 
     def _refuse_emptied(self) -> None:
         """SQLite would delete the log of a file that was cut to nothing, and begin anew."""
-        log = Path(f"{self.path}-wal")
         try:
-            sizes = self.path.stat().st_size, log.stat().st_size
+            if self.path.stat().st_size > 0:
+                return
         except FileNotFoundError:
             return
-        if sizes[0] == 0 and sizes[1] > 0:
+        log = Path(f"{self.path}-wal")
+        if log.exists() and log.stat().st_size > 0:
             raise self._damaged("it is empty and its write-ahead log is not")
+        if any((self.path.parent / "heads").glob("*")):
+            raise self._damaged("it is empty, and logs that it held are noted beside it")
 
     def _patiently(self, attempt: Callable[[], T]) -> T:
         """Call until the database is free; the waits differ, so that waiters do not meet again."""

@@ -99,6 +99,13 @@ def test_a_database_cut_to_nothing_beside_its_log(path: Path) -> None:
     assert log.read_bytes() == kept
 
 
+def test_a_database_cut_to_nothing_that_held_a_run(filled: Path) -> None:
+    """Nobody begins anew over the history of runs that are noted beside it."""
+    filled.write_bytes(b"")
+    Path(f"{filled}-wal").unlink(missing_ok=True)
+    assert "logs that it held are noted" in refused(filled)
+
+
 def test_a_database_of_somebody_else(path: Path) -> None:
     path.parent.mkdir(parents=True)
     with sqlite3.connect(path) as connection:
