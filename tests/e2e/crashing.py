@@ -168,7 +168,8 @@ def killed(blank: Path, folder: Path, place: int) -> dict[str, Any]:
     again, told_again = forked(lambda told: rage_run(made, told, Killer()))
     store = open_store(database)
     result = json.loads((made.home / "out.json").read_text() or "null")
-    hashes = [event.hash for event in store.events(result["run"])]
+    run = told[-1]["run"] if told else result["run"]
+    hashes, known = [event.hash for event in store.events(run)], store.run(run)
     store.close()
     trailers = "%H%x09%(trailers:key=Rage-Item,valueonly,separator=)%x09"
     trailers += "%(trailers:key=Rage-Run,valueonly,separator=)%x09"
@@ -176,6 +177,8 @@ def killed(blank: Path, folder: Path, place: int) -> dict[str, Any]:
     log = made.git("log", "--reverse", f"--format={trailers}", "main..HEAD")
     return {
         "place": place,
+        "run": run,
+        "status": known.status if known else None,
         "acknowledged": told[-1] if told else None,
         "wrong": [*wrong, *inspect(database).problems],
         "exit": [again, told_again[-1].get("code")],
