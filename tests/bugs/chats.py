@@ -64,7 +64,7 @@ class Chat:
         """What every hook says, those that are heard in silence apart."""
         hook, session = self.manager.hook, self.session
         hook.rage_session_start(session=session)
-        said = [self.says("thanks, and now write a poem"), self.asks()]
+        said: list[object] = [self.says("thanks, and now write a poem"), self.asks()]
         hook.rage_after_model_call(session=session, usage=Usage(10, 10))
         said += [self.calls(ToolCall("read_file", {"path": "x"}), ToolOutcome("error", "no"))]
         said += [self.rests("All done."), self.asks(ModelRequest("side"))]

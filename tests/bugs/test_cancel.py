@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -178,7 +179,7 @@ def test_one_word_covers_every_way_to_go_on(word: str) -> None:
     for where in ("during", "judging", "acting"):
         sim = Simulation(always(V.PASS), [GATED, OPEN])
         say = lambda s: s.says(word)  # noqa: E731
-        sim.turn(TurnScript("t1", SLICE, **{where: say}))
+        sim.turn(replace(TurnScript("t1", SLICE), **{where: say}))  # type: ignore[arg-type]
         assert sim.state.run.status in (RunStatus.STOPPED, RunStatus.PAUSED), where
         before = sim.state.run.status
         for script in (TurnScript("t2", SLICE), TurnScript(), TurnScript(reason="error")):
