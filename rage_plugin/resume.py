@@ -32,14 +32,15 @@ def resume(parts: Parts, session: Session, command: Command, progress: Progress)
     run = control.current(parts)
     if run.status is RunStatus.ACTIVE and not _own(run, session) and liveness(run.holder) != "dead":
         raise driven(run)
-    size = _size(parts, run.id) if command.confirm else (0, 0)
+    # More to spend for an item that came to much is a word that it may.
+    may = command.confirm or command.budget is not None
+    size = _size(parts, run.id) if may else (0, 0)
 
     def events(state: RunState) -> list[Event]:
         now = parts.clock.now()
-        said = [
-            *_limited(state, command),
-            *(_confirmed(state, size, now) if command.confirm else ()),
-        ]
+        said = _limited(state, command)
+        if may:
+            said += _confirmed(state, command, size, now)
         after = state
         for event in said:
             after = apply(after, event)
@@ -170,10 +171,11 @@ def _limited(state: RunState, command: Command) -> list[Event]:
     return events
 
 
-def _confirmed(state: RunState, size: tuple[int, int], now: float) -> list[Event]:
-    """`--confirm`: an item may go on although it came to much, or holds a critical note."""
+def _confirmed(state: RunState, command: Command, size: tuple[int, int], now: float) -> list[Event]:
+    """An item may go on although it came to much, or, with `--confirm`, holds a critical note."""
     blocker = lifecycle.open_blocker(state)
-    if blocker is not None and blocker.reason == PauseReason.CRITICAL_ISSUE:
+    critical = blocker is not None and blocker.reason == PauseReason.CRITICAL_ISSUE
+    if critical and blocker is not None and command.confirm:
         return [lifecycle.ruled(state, blocker, "confirmed", now)]
     if state.run.pause_reason is PauseReason.CIRCUIT_BREAKER:
         return lifecycle.confirmed(state, size)

@@ -155,7 +155,8 @@ def blocked(state: RunState, marker: Marker, tree: str, now: float) -> Event:
         "blockers", (blocker_id(state, marker, tree),), {**values, "detail": words, "at": now}
     )
     event = paused(state, marker.kind, f"{item.id}: {words}" if words else item.id, now)
-    return Event(event.kind, event.why, (put_evidence(row), blocker, *event.puts), (row.id,))
+    puts = (put_evidence(row), blocker, *event.puts)
+    return Event(event.kind, event.why, puts, (row.id,), event.data)
 
 
 def shown(marker: Marker) -> str:
