@@ -347,7 +347,7 @@ SPENT = ItemSpec("5", "t", "b", "s", gates=("tests/test_x.py",), expected_tokens
 SIZED = ItemSpec("5", "t", "b", "s", expected_lines=20)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=250, deadline=None)
 @given(
     st.lists(RANDOM | SAID, min_size=1, max_size=14),
     st.dictionaries(
