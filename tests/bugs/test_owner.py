@@ -5,13 +5,16 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import unicodedata
 from collections.abc import Callable
 from pathlib import Path
+
+import pytest
 
 from rage_plugin import bootstrap
 from rage_plugin.hookspecs import Block, Continue, Stop, ToolCall, ToolOutcome, Turn
 
-from ..e2e.project import Project
+from ..e2e.project import FIX, Project, rage_line, reply, write
 from ..machine.processes import Process, Table, session
 from ..machine.world import code_of
 from .chats import Chat
@@ -238,3 +241,20 @@ def test_clean_up_this_repo_does_not_delete_the_control_folder(
         call = ToolCall("run_command", {"command": command})
         assert chat.calls(call, ToolOutcome("ok")) is None, command
     assert "is active" in chat.answer("/rage status")
+
+
+@pytest.mark.parametrize("form", ["NFC", "NFD"])
+def test_a_home_with_a_space_and_an_umlaut_works_in_either_form(form: str, tmp_path: Path) -> None:
+    """A name such as this broke each hook, and quoting did not mend it.
+
+    https://github.com/anthropics/claude-plugins-official/issues/898
+    https://github.com/anthropics/claude-plugins-official/issues/681
+    """
+    home = tmp_path / unicodedata.normalize(form, "Jürgen Müller's & more; (1)")
+    name = unicodedata.normalize(form, "calc/größe ö.py")
+    project = Project(home / "ein projekt", home)
+    line = rage_line(slice="add adds", gate="tests/test_add.py", scope=["calc"])
+    result = project.run([reply(line, FIX, write(name, "x = 1\n")), reply("Fixed.")])
+    assert (result.code, result.data["status"]) == (0, "done"), result.err
+    made = project.git("show", "-z", "--name-only", "--format=", "HEAD").split("\0")
+    assert name in made

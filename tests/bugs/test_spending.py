@@ -226,6 +226,7 @@ def test_an_identical_candidate_costs_no_process_after_a_crash(
     source.write_text(wrong)
     again.rests()
     assert runs.read_text() == once
+    assert "test_add fails" in again.answer("/rage report"), "it was judged all the same"
 
 
 def test_an_idle_run_calls_no_model(table: Table) -> None:
