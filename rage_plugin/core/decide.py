@@ -152,11 +152,11 @@ def next_step(walk: Walk) -> Step:
         return _from_judgement(walk, walk.judgement)
     if _settled(state):
         return _after_item(walk)
-    if walk.waits or walk.seen.stale:
+    if walk.waits:
         return _close_turn(walk)
     if asked := undecided(state, walk.seen):
         return Record(lifecycle.blocked(state, asked, walk.seen.tree, walk.seen.now))
-    if _cut_short(walk):
+    if walk.seen.stale or _cut_short(walk):
         return _close_turn(walk)
     step = {
         Phase.ANALYZE: _analyze,

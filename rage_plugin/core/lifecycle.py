@@ -137,6 +137,8 @@ def resumed(state: RunState, session: tuple[str, str], holder: str, now: float) 
         "provider_errors": 0,
         "refused_call": "",
     }
+    if run.pause_reason is PauseReason.ITEM_FAILED:
+        values["current_item"] = None  # it is over: the next one may begin
     puts = [put_run(run.id, values)]
     item = state.item
     if item is not None and item.state is ItemState.IN_PROGRESS:

@@ -84,7 +84,7 @@ def before_call(state: RunState, unbooked: int, worst: int, elapsed: float) -> R
     spent = item.tokens + unbooked
     if not _fits(spent, worst, limits.item_tokens):
         return _next_call(spent, limits.item_tokens, worst, "item")
-    return _costs_too_much(item, limits.token_multiple, spent + worst)
+    return _costs_too_much(item, limits.token_multiple, spent)
 
 
 def breaker(state: RunState, size: tuple[int, int]) -> Reached | None:
@@ -161,7 +161,7 @@ def item_limit(state: RunState) -> Reached | None:
     if _over(item.tokens, limits.item_tokens):
         detail = f"{item.tokens:,} tokens used of {limits.item_tokens:,} for the item"
         return Reached(PauseReason.LIMIT_TOKENS, detail, whole=False)
-    return refused_call(state.run)
+    return refused_call(state.run) or _costs_too_much(item, limits.token_multiple, item.tokens)
 
 
 def _next_call(spent: int, limit: int | None, worst: int, whose: str) -> Reached:
