@@ -77,6 +77,7 @@ class ActiveHooks:
         if command.verb == "help":
             return Reply(commands.help_text())
         room = self._room(session)
+        room.settle()
         if command.verb == "context":
             self._idle(session, room)
         try:

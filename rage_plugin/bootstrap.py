@@ -55,6 +55,13 @@ class Workspace:
         text, data, _ = audited(self.state, run, head)
         return text, data
 
+    def settle(self) -> None:
+        """Say in the run's state that it was killed, where that could not be said at once."""
+        run = self.store.active_run(self.parts.workspace)
+        if run is not None and kill_switch.ordered(self.state, run.id):
+            control.stop(self.parts, KILLED)
+            kill_switch.forget(self.state, run.id)
+
     def reap(self) -> None:
         """End what a driver that was killed itself left behind: it would work beside the next."""
         kill_switch.reap(self.state)
@@ -111,11 +118,9 @@ def open_workspace(folder: str, config: ProjectConfig | None = None) -> Workspac
         clock=WallClock(),
         sink=_sinks(extensions, state),
     )
-    run = store.active_run(parts.workspace)
-    if run is not None and kill_switch.ordered(state, run.id):
-        control.stop(parts, KILLED)
-        kill_switch.forget(state, run.id)
-    return Workspace(parts, store, Accounting(store.ledger, count, exact), state)
+    room = Workspace(parts, store, Accounting(store.ledger, count, exact), state)
+    room.settle()
+    return room
 
 
 def audit(folder: str, run: str, head: str) -> tuple[str, dict[str, object], bool]:

@@ -66,7 +66,7 @@ class Bound:
         elapsed = self.room.parts.clock.monotonic() - self.since
         reached = limits.before_call(state, unbooked, worst, elapsed)
         if reached is not None:
-            control.refuse_call(self.room.parts, self.run, reached)
+            control.refuse_call(self.room.parts, self.run, reached, self.lease.fence)
         return reached
 
     def alert(self, state: RunState) -> str:
@@ -75,7 +75,7 @@ class Bound:
         due = limits.alert_due(state, unbooked)
         if due is None:
             return ""
-        control.alert(self.room.parts, self.run, unbooked)
+        control.alert(self.room.parts, self.run, unbooked, self.lease.fence)
         return f"{due[0]:,} of {due[1]:,} tokens of the run are spent"
 
     def repeated(self, state: RunState, call: ToolCall) -> str | None:

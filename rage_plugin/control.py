@@ -73,24 +73,30 @@ def stop(parts: Parts, detail: str = "A person stopped the run") -> RunState:
     return _write(parts, current(parts).id, write)
 
 
-def alert(parts: Parts, run: str, unbooked: int) -> RunState:
+def alert(parts: Parts, run: str, unbooked: int, fence: int | None = None) -> RunState:
     """Record that a budget is nearly spent; once a budget, whoever sees it first (F044)."""
 
     def events(state: RunState, now: float) -> list[Event]:
-        due = limits.alert_due(state, unbooked)
+        due = limits.alert_due(state, unbooked) if _driven(state, fence) else None
         return [lifecycle.alerted(state, *due)] if due else []
 
     return _write(parts, run, events)
 
 
-def refuse_call(parts: Parts, run: str, reached: limits.Reached) -> RunState:
+def refuse_call(
+    parts: Parts, run: str, reached: limits.Reached, fence: int | None = None
+) -> RunState:
     """Record that the next model call would not fit its budget; the turn's end decides (F117)."""
 
     def events(state: RunState, now: float) -> list[Event]:
-        known = state.run.refused_call or state.run.status is not RunStatus.ACTIVE
+        known = state.run.refused_call or not _driven(state, fence)
         return [] if known else [lifecycle.call_refused(state, reached)]
 
     return _write(parts, run, events)
+
+
+def _driven(state: RunState, fence: int | None) -> bool:
+    return state.run.status is RunStatus.ACTIVE and fence in (None, state.run.fence)
 
 
 def correct(parts: Parts, text: str, run: str = "", *, instead: bool = False) -> RunState:

@@ -208,8 +208,8 @@ def _observe(parts: Parts, state: RunState, ended: Ended | None) -> Seen:
         seen = replace(seen, tree=tree, changes=changes)
         if changes:
             seen = replace(seen, size=verifier.size(base.tree, tree))
-        if any(change.path == item.source for change in changes):
-            seen = replace(seen, deviation=briefing.deviation(parts, state))
+        # Always: a backlog that git does not track is in no tree.
+        seen = replace(seen, deviation=briefing.deviation(parts, state))
     if ended is None:
         return seen
     turn, fences = ended.turn, parts.config.scan_code_fences

@@ -30,13 +30,13 @@ def resume(parts: Parts, session: Session, command: Command, progress: Progress)
     more than that, it stays paused (F085).
     """
     run = control.current(parts)
-    if run.status is RunStatus.ACTIVE and not _own(run, session) and liveness(run.holder) != "dead":
-        raise driven(run)
+    _refuse_driven(run, session)
     # More to spend for an item that came to much is a word that it may.
     may = command.confirm or command.budget is not None
     size = _size(parts, run.id) if may else (0, 0)
 
     def events(state: RunState) -> list[Event]:
+        _refuse_driven(state.run, session)  # asked again: another resume may have been first
         now = parts.clock.now()
         said = _limited(state, command)
         if may:
@@ -93,6 +93,11 @@ def rebind(parts: Parts, session: Session) -> RunState | None:
     return write(parts, run.id, lambda s: [lifecycle.resumed(s, key, holder(), now)])
 
 
+def _refuse_driven(run: Run, session: Session) -> None:
+    if run.status is RunStatus.ACTIVE and not _own(run, session) and liveness(run.holder) != "dead":
+        raise driven(run)
+
+
 def driven(run: Run) -> Refused:
     """The refusal where another session drives the run, or may: the holder is named."""
     known = liveness(run.holder) == "alive"
@@ -138,12 +143,17 @@ def _decision(
         "code": f"This stands as it is: {blocker.detail}",
     }
     said = told[word] if verb == "resolve" else f"{blocker.detail or 'The open question'}: {word}"
-    return [*events, lifecycle.corrected(after, said[:2000], now)]
+    own = word if verb == "answer" else ""
+    return [*events, lifecycle.corrected(after, said[:2000], now, said=own)]
 
 
 def _as_it_stands(parts: Parts, state: RunState) -> ItemSpec | None:
     """The current item as its source tells it, where its criteria are not those of the start."""
-    if state.item is None or not briefing.deviation(parts, state):
+    blocker = lifecycle.open_blocker(state)
+    if state.item is None or blocker is None:
+        return None
+    # Only what the person was asked about: the file may have been changed again since.
+    if not blocker.detail or blocker.detail != briefing.deviation(parts, state):
         return None
     spec = briefing.spec_of(parts, state)
     if spec is None:
@@ -158,7 +168,7 @@ def _as_it_stands(parts: Parts, state: RunState) -> ItemSpec | None:
 def _limited(state: RunState, command: Command) -> list[Event]:
     """The limits that a person typed with the word that continues a run."""
     chosen = limits.typed(
-        limits.read(state.run), command.budget, command.max_iterations, command.time, state.item
+        limits.read(state.run), command.budget, command.max_iterations, command.time, state
     )
     events: list[Event] = []
     if (text := limits.dump(chosen)) != state.run.limits:

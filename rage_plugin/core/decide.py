@@ -208,7 +208,12 @@ def undecided(state: RunState, seen: Seen) -> Marker | None:
     ruled = [b for b in state.blockers if b.resolved_at is not None]
     for marker in found:
         here, words = lifecycle.blocker_id(state, marker, seen.tree), lifecycle.shown(marker)
-        stands = {b.detail for b in ruled if b.reason == marker.kind and b.resolved_by != "spec"}
+        stands = {
+            b.detail
+            for b in ruled
+            if (b.reason == marker.kind and b.resolved_by != "spec")
+            or b.reason != PauseReason.SPEC_DEVIATION
+        }
         if here not in {b.id for b in ruled} and not (words and words in stands):
             return marker
     return None

@@ -66,17 +66,20 @@ def turn_counted(
     return Event("turn", f"Turn {run.iteration + 1} ended", puts)
 
 
-def corrected(state: RunState, text: str, at: float, *, instead: bool = False) -> Event:
+def corrected(
+    state: RunState, text: str, at: float, *, instead: bool = False, said: str | None = None
+) -> Event:
     """A person's correction: the plan version moves on and the open slice is superseded.
 
     Earlier corrections that it contradicts hold no longer; with `instead` none of them does.
+    `said` are the person's own words in it, where it quotes an agent's: only they contradict.
     """
     run = state.run
     version = run.plan_version + 1
     correction = short_id(run.id, "correction", version)
     row = evidence(state, "correction", "", {"text": text}, at)
-    older = state.corrections
-    gone = [older[n] for n in superseded(text, [c.text for c in older], instead=instead)]
+    older, own = state.corrections, text if said is None else said
+    gone = [older[n] for n in superseded(own, [c.text for c in older], instead=instead)]
     puts = [
         Put(
             "corrections",

@@ -24,17 +24,17 @@ def typed(
     budget: Amount | None = None,
     max_iterations: Amount | None = None,
     time: Amount | None = None,
-    item: Item | None = None,
+    state: RunState | None = None,
 ) -> Limits:
     """Limits with what a person typed on top: tokens, turns and seconds of the run.
 
-    `item` is the one being worked on: where its own limit is what holds the run up, it moves too.
+    Of a run that goes on, `state`: where its item's own limit holds it up, that one moves too.
     """
     chosen = configured
     if budget is not None:
         total = _whole(budget.applied(configured.run_tokens))
         own = configured.item_tokens
-        if budget.more or (item is not None and own is not None and item.tokens >= own):
+        if budget.more or (own is not None and state is not None and _held_by_item(state, own)):
             own = _whole(budget.applied(own)) if budget.more else total
         elif own is not None and total is not None:
             own = min(own, total)
@@ -48,6 +48,12 @@ def typed(
     if time is not None:
         chosen = replace(chosen, wall_seconds=time.applied(configured.wall_seconds))
     return chosen
+
+
+def _held_by_item(state: RunState, own: int) -> bool:
+    refused = refused_call(state.run)
+    alone = refused is not None and not refused.whole
+    return alone or (state.item is not None and state.item.tokens >= own)
 
 
 def _whole(value: float | None) -> int | None:
