@@ -73,7 +73,7 @@ def test_an_item_that_costs_twice_what_was_expected_waits(project: Project) -> N
     result = project.run([*idle, spent(reply("Rest."))])
     assert (result.code, result.data["status"]) == (4, "paused"), result.err
     assert result.data["reason"].startswith("CIRCUIT_BREAKER"), result.data["reason"]
-    assert result.data["tokens"] == 1_000
+    assert result.data["tokens"] == 1_500
     fixed = [spent(reply(LINE, FIX)), spent(reply("Done."))]
     assert project.run(fixed).data["status"] == "paused", "it went on without a word"
     done = project.run(fixed, "#5", "--confirm")
