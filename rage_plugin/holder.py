@@ -85,11 +85,6 @@ def liveness(name: str) -> Liveness:
     return "alive" if began is not None and _same(began, them.start) else "dead"
 
 
-def alive(name: str) -> bool:
-    """Whether the process of that name may still run: False only where it certainly does not."""
-    return liveness(name) != "dead"
-
-
 def pid_of(name: str) -> int | None:
     """The process id in a name; None where the name is none."""
     them = _parse(name)

@@ -33,6 +33,7 @@ from .core.markers import Marker, scan
 from .core.model import Base, Item, PauseReason, Phase, Run, RunState, RunStatus
 from .core.order import next_item
 from .core.ports import Progress
+from .core.retrace import followed
 from .core.rows import evidence
 from .hookspecs import Turn
 from .parts import Parts, write
@@ -239,16 +240,7 @@ def _record(walk: Walk, journal: _Journal, step: Record) -> Walk:
     journal.pending.append(step.event)
     if step.event.kind in ("run_paused", "run_done"):
         journal.told.append(step.event.kind)
-    return replace(
-        walk,
-        state=apply(walk.state, step.event),
-        edges=walk.edges + step.edge,
-        counted=walk.counted or step.counts,
-        used=walk.used or step.uses_proposal,
-        asked=walk.asked or step.asks,
-        waits=walk.waits or step.waits,
-        judgement=None if step.uses_judgement else walk.judgement,
-    )
+    return followed(walk, step)
 
 
 def _announce(event: Event, walk: Walk, progress: Progress) -> None:

@@ -52,7 +52,7 @@ def test_this_process_lives_under_one_stable_name() -> None:
     assert len(mine.split()) == 1
     assert mine.startswith("v2:")
     assert holder.pid_of(mine) == os.getpid()
-    assert (holder.liveness(mine), holder.alive(mine)) == ("alive", True)
+    assert holder.liveness(mine) == "alive"
 
 
 def test_a_name_is_what_the_process_itself_says(other: subprocess.Popen[str]) -> None:
@@ -134,8 +134,8 @@ def test_another_boot_of_this_machine_is_dead_and_another_machine_unknown() -> N
     assert holder.liveness(reboot) == "dead"
     assert holder.liveness(part(reboot, 1, lambda host: host[::-1])) == "unknown"
     assert holder.liveness(part(mine, 3, lambda _: "4026530000.4026530001")) == "unknown"
-    assert holder.alive(part(reboot, 1, lambda host: host[::-1]))
-    assert not holder.alive(reboot)
+    assert holder.liveness(part(reboot, 1, lambda host: host[::-1])) == "unknown"
+    assert holder.liveness(reboot) == "dead"
 
 
 @linux
@@ -197,9 +197,9 @@ NOBODY = ["", " ", "null", "None", "undefined", ":", "0:0", "-1:5", "1", "1:", "
 def test_a_name_that_is_none_is_nobody(text: str) -> None:
     """F093: empty, missing, "null" and garbage match nobody."""
     seconds = f"{psutil.Process().create_time():.2f}"
-    assert holder.alive(f"{os.getpid()}:{seconds}")
+    assert holder.liveness(f"{os.getpid()}:{seconds}") == "alive"
     text = text.replace("PID", str(os.getpid())).replace("SECONDS", seconds)
-    assert (holder.liveness(text), holder.alive(text)) == ("dead", False)
+    assert holder.liveness(text) == "dead"
 
 
 @given(st.text() | st.from_regex(r"v2(:[0-9a-f.-]{0,9}){4,6}|[0-9]{1,8}:[0-9.]{0,12}"))

@@ -7,7 +7,6 @@ builds the wrong thing.
 
 from __future__ import annotations
 
-import hashlib
 import re
 import unicodedata
 from bisect import bisect_left
@@ -115,12 +114,6 @@ def scan(text: str, *, code_fences: bool = True) -> tuple[Marker, ...]:
     if not code_fences:
         text = _unfenced(text)
     return tuple(dict.fromkeys(_markers(_folded(text))))
-
-
-def key(marker: Marker) -> str:
-    """Identity of what a person decided: the kind and the words, in any case and spacing."""
-    words = " ".join(marker.text.casefold().split())
-    return hashlib.sha256(f"{marker.kind}\n{words}".encode("utf-8", "replace")).hexdigest()[:16]
 
 
 def _unfenced(text: str) -> str:

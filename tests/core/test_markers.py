@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rage_plugin.core.markers import OPTION, OPTIONS, READ, TEXT, Marker, key, scan
+from rage_plugin.core.markers import OPTION, OPTIONS, READ, TEXT, Marker, scan
 from rage_plugin.core.model import PauseReason
 
 ASK = PauseReason.NEEDS_CLARIFICATION
@@ -233,17 +233,6 @@ def test_much_of_anything_ends(piece: str) -> None:
     found = scan(f"{text}\n\n[SPEC DEVIATION: here]")
     assert found[-1] == Marker(DEVIATES, "here")
     scan(text, code_fences=False)
-
-
-def test_a_key_is_the_kind_and_the_words() -> None:
-    """F063: what a person decided is known again, however it is written."""
-    (one,) = scan("[SPEC DEVIATION: used  YAML]")
-    (two,) = scan("[spec_deviation -  Used yaml ]")
-    assert key(one) == key(two) == key(Marker(DEVIATES, "used YAML"))
-    assert key(one) != key(Marker(CRITICAL, one.text))
-    assert key(one) != key(Marker(DEVIATES, "used TOML"))
-    assert key(Marker(ASK, "q", ("a",))) == key(Marker(ASK, "q", ("b",)))
-    assert len(key(Marker(CRITICAL, "\udcff"))) == 16
 
 
 def test_a_marker_is_frozen() -> None:

@@ -96,7 +96,7 @@ SAME = [
     ("src/app.ts(12,5): error TS2304: Cannot find name 'x'.", "/w/src/app.ts(120,33): error TS2304: Cannot find name 'x'."),
     ("src/app.ts:12:34 - error TS2304: Cannot find name 'x'.", "src/app.ts:1:7 - error TS2304: Cannot find name 'x'."),
     (
-        "npm ERR! A complete log: /root/.npm/_logs/2024-01-01T10_00_00_123Z-debug-0.log",
+        "npm ERR! A complete log: /home/ci/.npm/_logs/2024-01-01T10_00_00_123Z-debug-0.log",
         "npm ERR! A complete log: /home/a/.npm/_logs/2025-11-30T23_59_59_001Z-debug-0.log",
     ),
     ("Error: Cannot find module 'left-pad'\n at file:///a/b/x.mjs:1:1", "Error: Cannot find module 'left-pad'\n at file:///c/x.mjs:9:30"),
