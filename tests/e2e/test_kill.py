@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shlex
 import signal
 import sqlite3
 import subprocess
@@ -160,7 +161,7 @@ def begin(project: Project) -> Iterator[Callable[..., Hosted]]:
         project: Project = project,
     ) -> Hosted:
         n = unique()
-        hang = HANG.format(n=n, python=sys.executable, sleep=SLEEP)
+        hang = HANG.format(n=n, python=shlex.quote(sys.executable), sleep=SLEEP)
         files = {"daemon.py": DAEMON, "hang.sh": hang}
         if isolation:
             files |= {
