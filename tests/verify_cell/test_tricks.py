@@ -154,7 +154,9 @@ def test_writing_into_the_report(project: Project) -> None:
     code = """
         import os, sys
         def answer():
-            secrets = [v for k, v in os.environ.items() if "RAGE" in k and len(v) > 20]
+            named = {k: v for k, v in os.environ.items() if "RAGE" in k and len(v) > 20}
+            mark = named.pop("RAGE_CHECK", "")  # names the driver, for whoever ends the check
+            secrets = [v for v in (*named.values(), *mark.split("/")[1:]) if len(v) > 20]
             assert not secrets and not any("settings" in a for a in sys.argv)
             event = b'[5, "report", {"id": "x", "when": "call", "outcome": "passed"}]'
             line = b"0" * 64 + b" " + event + b"\\n"
